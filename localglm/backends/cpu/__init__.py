@@ -1,0 +1,1 @@
+"""Native C kernels with their own worker pool."""

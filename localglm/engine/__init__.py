@@ -1,0 +1,1 @@
+"""Prefill, decode, sampling and the worker process behind one typed protocol."""

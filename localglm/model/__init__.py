@@ -1,0 +1,1 @@
+"""Geometry, weights, state and the layer order. Knows ops and backends.base, never a concrete backend."""

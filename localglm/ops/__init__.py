@@ -1,0 +1,1 @@
+"""The operations of the model: their definition and how each is checked."""

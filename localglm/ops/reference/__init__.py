@@ -1,0 +1,1 @@
+"""Float64 definition of every operation. Knows numpy only."""

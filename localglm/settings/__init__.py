@@ -1,0 +1,1 @@
+"""One frozen settings object, each value with its origin."""

@@ -1,0 +1,1 @@
+"""Tokenizer, chat template, thinking splitter and tool-call parser, all able to stream."""
