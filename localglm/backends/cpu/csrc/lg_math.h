@@ -20,7 +20,7 @@ static inline float lg_from_bits(uint32_t u) {
 }
 
 #if defined(__FMA__) || defined(__aarch64__)
-static inline float lg_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+static inline float lg_fma(float a, float b, float c) { return __builtin_elementwise_fma(a, b, c); }
 #else
 /* The product of two floats is exact in double. The sum is rounded to odd in double, so that the
  * second rounding to float cannot go wrong (double has more than two bits to spare). */
@@ -59,6 +59,9 @@ static inline uint16_t lg_to_half(float x) {
     uint32_t r = a + 0xfff + ((a >> 13) & 1);
     return (uint16_t)(sign | ((r - 0x38000000u) >> 13));
 }
+
+/* The square root instruction; the library call would also report to errno. */
+static inline float lg_sqrt(float x) { return __builtin_elementwise_sqrt(x); }
 
 static inline float lg_bf16(uint16_t h) { return lg_from_bits((uint32_t)h << 16); }
 
