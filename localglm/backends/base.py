@@ -1,8 +1,9 @@
 """The contract between the model and a device.
 
-A ``Device`` holds memory and runs the op table. The graph sees ``Buffer`` (float32, int32 or float16 arrays on the
-device) and ``Matrix`` (a weight in its storage type) as opaque handles. Every op is a method here, is defined in
-``ops.reference`` and listed with its test cases in ``ops.registry``.
+A ``Device`` holds memory and runs the op table. The graph sees ``Buffer`` (float32, int32 or
+float16 arrays on the device) and ``Matrix`` (a weight in its storage type) as opaque handles. Every
+op is a method here, is defined in ``ops.reference`` and listed with its test cases in
+``ops.registry``.
 
 Ops return new buffers unless the docstring says "in place". Axis letters: see ``model.geometry``.
 """
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from localglm.arrays import AnyArray, U8
+from localglm.arrays import U8, AnyArray
 from localglm.quant.types import StorageType
 
 
@@ -21,7 +22,7 @@ from localglm.quant.types import StorageType
 class StoredMatrix:
     """A weight as the file holds it: ``data`` is its bytes, rows contiguous, last axis innermost.
 
-    Shapes: ``shape`` in numpy order, (out, in) or (stack, out, in) for per-head and per-expert weights.
+    Shapes: ``shape`` in numpy order, (out, in), or (stack, out, in) per head or expert.
     """
 
     name: str
@@ -53,7 +54,7 @@ class Matrix(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MemoryReport:
-    """Bytes a device holds, by purpose; ``mapped`` are file pages that cost nothing until they are read."""
+    """Bytes a device holds, by purpose; ``mapped`` file pages cost nothing until they are read."""
 
     weights: int
     buffers: int
@@ -71,7 +72,7 @@ class HyperMix:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Cells each query attends, ascending: index [t, c] int32, the first ``count[t]`` of a row are valid."""
+    """Cells each query attends: index [t, c] int32, the first ``count[t]`` valid and ascending."""
 
     index: Buffer
     count: Buffer
@@ -87,7 +88,7 @@ class Routing:
 
 @dataclass(frozen=True, slots=True)
 class HyperParams:
-    """Constants of a hyper-connection site. ``norm_epsilon`` is that of RMSNorm, ``epsilon`` that of mHC."""
+    """Constants of a hyper-connection site; ``epsilon`` is mHC's, ``norm_epsilon`` RMSNorm's."""
 
     streams: int
     rounds: int
@@ -103,7 +104,10 @@ class Ops(Protocol):
         """Decode rows ``ids`` of ``table`` [n, d] -> [t, d]."""
 
     def matmul(self, weight: Matrix, x: Buffer) -> Buffer:
-        """Multiply x [t, in] by weight [out, in] -> [t, out]. Activations are quantised as the type demands."""
+        """Multiply x [t, in] by weight [out, in] -> [t, out].
+
+        Activations are quantised as the weight's type demands.
+        """
 
     def head_matmul(self, weight: Matrix, x: Buffer) -> Buffer:
         """Multiply per head: x [t, h, in] by weight [h, out, in] -> [t, h, out]."""
@@ -111,7 +115,10 @@ class Ops(Protocol):
     def expert_ffn(
         self, gate: Matrix, up: Matrix, down: Matrix, x: Buffer, ids: Buffer, limit: float | None
     ) -> Buffer:
-        """Clamped SwiGLU of the chosen experts, rows kept apart: x [t, d], ids [t, x] -> [t, x, d]."""
+        """Run the chosen experts, rows kept apart: x [t, d], ids [t, x] -> [t, x, d].
+
+        Each row is down(swiglu(gate x, up x, limit)).
+        """
 
     # -- element-wise and norms ---------------------------------------------------------------
     def swiglu(self, gate: Buffer, up: Buffer, limit: float | None) -> Buffer:
@@ -139,7 +146,10 @@ class Ops(Protocol):
         """Collapse streams [t, s, d] for one site and compute how its output is written back."""
 
     def hyper_post(self, y: Buffer, streams: Buffer, post: Buffer, comb: Buffer) -> Buffer:
-        """X'[j] = post[j] * y + sum_s comb[s, j] * X[s]: y [t, d], streams [t, s, d] -> [t, s, d]."""
+        """Write y [t, d] back into streams [t, s, d] -> [t, s, d].
+
+        Math: X'[j] = post[j] * y + sum_s comb[s, j] * X[s]
+        """
 
     def stream_mean(self, streams: Buffer) -> Buffer:
         """Unweighted mean over the streams: [t, s, d] -> [t, d]."""
@@ -148,11 +158,14 @@ class Ops(Protocol):
     def short_conv(self, raw: Buffer, filters: Buffer, window: Buffer) -> Buffer:
         """silu of the causal depthwise convolution of raw [t, c] with filters [c, taps] -> [t, c].
 
-        ``window`` [taps - 1, c], oldest row first, holds the raw rows before the chunk; updated in place.
+        ``window`` [taps - 1, c], oldest row first, holds the raw rows before the chunk; in place.
         """
 
     def kda_decay(self, raw: Buffer, bias: Buffer, rate: Buffer, lower_bound: float) -> Buffer:
-        """g = lower_bound * sigmoid(rate_h * (raw + bias)): raw [t, h*k], bias [h*k], rate [h] -> [t, h, k]."""
+        """Log decay in (lower_bound, 0): raw [t, h*k], bias [h*k], rate [h] -> [t, h, k].
+
+        Math: g = lower_bound * sigmoid(rate_h * (raw + bias))
+        """
 
     def sigmoid(self, x: Buffer) -> Buffer:
         """Logistic function, element by element."""
@@ -162,16 +175,17 @@ class Ops(Protocol):
     ) -> Buffer:
         """Run the gated delta rule token by token -> [t, h, v].
 
-        query, key, value [t, h, k] as they leave the convolution (L2 normalisation with 1e-6 inside the root and the
-        query scale 1/sqrt(k) happen here); decay [t, h, k] is log decay; beta [t, h]; state [h, k, v] in place.
+        query, key, value [t, h, k] as they leave the convolution: L2 normalisation with 1e-6 inside
+        the root and the query scale 1/sqrt(k) happen here. decay [t, h, k] is log decay; beta
+        [t, h]; state [h, k, v] in place.
         """
 
     def gated_norm(self, x: Buffer, weight: Buffer, gate: Buffer, epsilon: float) -> Buffer:
-        """rms_norm(x; weight) * sigmoid(gate) over the last axis: x and gate [t, h, v], weight [v]."""
+        """rms_norm(x; weight) * sigmoid(gate), last axis: x and gate [t, h, v], weight [v]."""
 
     # -- latent attention (MLA) with the pooled indexer ---------------------------------------
     def store_rows(self, cache: Buffer, rows: Buffer, start: int) -> None:
-        """Write rows [t, c] into cache [capacity, c] from row ``start``, rounding to the cache's type. In place."""
+        """Write rows [t, c] into cache [capacity, c] from row ``start``, in the cache's type."""
 
     def pool_keys(self, keys: Buffer, gates: Buffer, slot_bias: Buffer) -> Buffer:
         """Compress complete pools: keys, gates [p * pool, i], slot_bias [pool, i] -> [p, i].
@@ -182,33 +196,35 @@ class Ops(Protocol):
     def indexer_scores(
         self, query: Buffer, head_weight: Buffer, pools: Buffer, first_position: int, pool: int
     ) -> Buffer:
-        """sum_g w_g * relu(q_g . pi_p) / sqrt(i * g): query [t, g, i], head_weight [t, g], pools [>= P, i] -> [t, P].
+        """Score pools: query [t, g, i], head_weight [t, g], pools [>= P, i] -> [t, P].
 
-        P = (first_position + t) // pool. Pools not complete at a token's position score -inf.
+        Math: sum_g w_g * relu(q_g . pi_p) / sqrt(i * g) with P = (first_position + t) // pool.
+        Pools not complete at a token's position score -inf.
         """
 
     def select_cells(
         self, scores: Buffer, first_position: int, pool: int, pools_kept: int, select_tail: bool
     ) -> Cells:
-        """Choose the best pools per token (ties: lower pool), add the open pool's tokens, sort ascending."""
+        """Choose the best pools per token (ties: lower pool) and the open pool's tokens."""
 
     def dense_cells(self, count: int, first_position: int) -> Cells:
-        """Cells 0..position for each of ``count`` tokens from ``first_position``: dense attention."""
+        """Every cell up to itself for each of ``count`` tokens: dense attention."""
 
     def mla_attend(self, query: Buffer, latents: Buffer, cells: Cells, scale: float) -> Buffer:
-        """Softmax attention in latent space: query [t, h, l], latents [capacity, l] -> [t, h, l]."""
+        """Softmax attention in latent space: query [t, h, l], latents [cap, l] -> [t, h, l]."""
 
     # -- routing ------------------------------------------------------------------------------
     def route(
         self, logits: Buffer, bias: Buffer, used: int, scale: float, forced: AnyArray | None = None
     ) -> Routing:
-        """Pick the ``used`` largest of sigmoid(logits) + bias (ties: lower expert), weigh by the un-biased sigmoid.
+        """Pick the ``used`` largest of P + bias with P = sigmoid(logits) (ties: lower expert).
 
-        w = scale * P / (sum of chosen P + 1e-20). ``forced`` [t, x] replaces the choice, not the weights.
+        Math: w = scale * P / (sum of chosen P + 1e-20), P without the bias.
+        ``forced`` [t, x] replaces the choice, not the weights.
         """
 
     def combine(self, rows: Buffer, weights: Buffer, shared: Buffer) -> Buffer:
-        """Add expert rows in rank order with fma, the shared expert last: [t, x, d], [t, x], [t, d] -> [t, d]."""
+        """Add rows [t, x, d] times weights [t, x] in rank order, then shared [t, d] -> [t, d]."""
 
 
 class Device(Ops, Protocol):

@@ -1,1 +1,4 @@
-"""Geometry, weights, state and the layer order. Knows ops and backends.base, never a concrete backend."""
+"""Geometry, weights, state and the layer order. Knows ops and backends.base.
+
+Never a concrete backend.
+"""

@@ -1,8 +1,8 @@
 """The numbers that shape a model, and the axis letters used everywhere.
 
-Axis letters: t tokens, s streams, d model width, h heads, k KDA head width (key axis), v value width,
-l latent width, r query-latent width, i indexer width, g indexer heads, p pools, e experts, x used experts,
-f feed-forward width, c channels or cells, n vocabulary rows.
+Axis letters: t tokens, s streams, d model width, h heads, k KDA head width (key axis), v value
+width, l latent width, r query-latent width, i indexer width, g indexer heads, p pools, e experts,
+x used experts, f feed-forward width, c channels or cells, n vocabulary rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class HyperGeometry:
 
 @dataclass(frozen=True, slots=True)
 class KdaGeometry:
-    """Linear attention: heads h, head width k (keys and values alike), convolution taps, gate bound."""
+    """Linear attention: heads h, head width k (keys and values alike), taps, gate bound."""
 
     heads: int
     head_width: int
@@ -55,7 +55,7 @@ class MlaGeometry:
 
 @dataclass(frozen=True, slots=True)
 class IndexerGeometry:
-    """Pooled indexer: heads g, width i, cells kept, tokens per pool, whether the open pool is attended."""
+    """Pooled indexer: heads g, width i, cells kept, tokens per pool, open pool attended."""
 
     heads: int
     width: int
@@ -82,7 +82,7 @@ class MoeGeometry:
 
 @dataclass(frozen=True, slots=True)
 class LayerGeometry:
-    """One block: its attention, whether its feed-forward is dense, and its SwiGLU limits (None: no clamp)."""
+    """One block: its attention, whether its feed-forward is dense, its SwiGLU limits or None."""
 
     index: int
     attention: AttentionKind

@@ -1,6 +1,7 @@
 """Weights of a model as device handles, grouped the way the graph reads them.
 
-``Matrix`` handles stay in their storage type; ``Buffer`` handles are float32 vectors or small tables.
+``Matrix`` handles stay in their storage type; ``Buffer`` handles are float32 vectors or
+small tables.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""Block formats: layout, float decode, and the integer arithmetic of docs/design/arithmetic.md. Knows numpy only."""
+"""Block formats: layout, float decode, and the integer arithmetic of docs/design/arithmetic.md.
+
+Knows numpy only.
+"""
