@@ -1,7 +1,8 @@
-"""ReferenceDevice: float64 host arrays behind the ``Device`` contract; its ops are in ``ops.py``."""
+"""ReferenceDevice: float64 host arrays behind the ``Device`` contract; ops are in ``ops.py``."""
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,7 +80,7 @@ class ReferenceDevice(ReferenceOps):
         """Return at once: every op has run when it returns."""
 
     def memory(self) -> MemoryReport:
-        """Return decoded weights, bytes allocated and uploaded so far, and file bytes wrapped."""
+        """Return decoded weights, buffers allocated or uploaded and still alive, wrapped bytes."""
         return MemoryReport(self.decoded.nbytes, self._buffer_bytes, self._mapped_bytes)
 
     def close(self) -> None:
@@ -88,4 +89,8 @@ class ReferenceDevice(ReferenceOps):
 
     def _counted(self, array: AnyArray) -> AnyArray:
         self._buffer_bytes += array.nbytes
+        weakref.finalize(array, self._release, array.nbytes)
         return array
+
+    def _release(self, nbytes: int) -> None:
+        self._buffer_bytes -= nbytes

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from gguf import GGMLQuantizationType, quants
 
 from localglm.errors import ShapeError
+from localglm.quant.decode import decode_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from localglm.arrays import F32, F64, U8, AnyArray
+    from localglm.arrays import F64, U8, AnyArray
     from localglm.backends.base import StoredMatrix
     from localglm.quant.types import StorageType
 
@@ -51,12 +51,6 @@ class ReferenceMatrix:
             )
         rows = stored.data.reshape(n_rows, row_bytes)
         return cls(stored.name, stored.shape, stored.type, rows)
-
-
-def decode_rows(storage: StorageType, rows: U8) -> F32:
-    """Decode [n, row bytes] to float32 [n, width]."""
-    decoded: AnyArray = quants.dequantize(rows, GGMLQuantizationType(storage.value.ggml_id))
-    return decoded
 
 
 class DecodedPieces:
