@@ -66,14 +66,16 @@ class Draft:
         model, w, dev = self._model, self._weights, self._model.device
         eps = model.geometry.norm_epsilon
         run = Pass(dev, model.geometry, probe or NoProbe(), self.position, len(following))
-        x = run.fed("mtp.input", self._joined(following, hidden, zero_first=zero_first))
+        x = self._joined(following, hidden, zero_first=zero_first)
+        run.probe.record("mtp.input", x)
+        x = self._isolated(run, "mtp.input", x)
         assert isinstance(w.layer.attention, MlaWeights)
         normed = dev.rms_norm(x, w.layer.attn_norm, eps)
         y, attended = mla(
             run, "mtp.", DRAFT_LAYER, w.layer.attention, self.state, normed, cells
         )  # fmt: skip
         run.probe.record("mtp.attn_out", y)
-        x = dev.add(x, self._residual(run, "mtp.attn_out", y))
+        x = dev.add(x, self._isolated(run, "mtp.attn_out", y))
         y = feed_forward(
             run, "mtp.", self._layer, w.layer.ffn, dev.rms_norm(x, w.layer.ffn_norm, eps)
         )
@@ -98,7 +100,7 @@ class Draft:
         return dev.matmul(w.join, halves)
 
     @staticmethod
-    def _residual(run: Pass, name: str, computed: Buffer) -> Buffer:
+    def _isolated(run: Pass, name: str, computed: Buffer) -> Buffer:
         """Return the recorded output when a trace isolates sublayers, else the computed one."""
         recorded = run.probe.replacement(name, run.first, run.count)
         return computed if recorded is None else run.device.upload(recorded)
