@@ -147,6 +147,14 @@ LG_INLINE lg_f8 lg_last8x8(const lg_f8 *v) {
            __builtin_shufflevector(pq, rs, 1, 3, 9, 11, 5, 7, 13, 15);
 }
 
+/* Row at of a cache of width n, as float32: where it lies, or widened into room. */
+LG_INLINE const float *lg_cache_row(const void *cache, int half, int64_t at, int64_t n, float *room) {
+    const uint16_t *from = (const uint16_t *)cache + at * n;
+    if (!half) return (const float *)cache + at * n;
+    for (int64_t c = 0; c < n; c++) room[c] = lg_half(from[c]);
+    return room;
+}
+
 /* Products of x with eight rows. */
 LG_INLINE lg_f8 lg_dots8(const float *x, const float *const *rows, int64_t n) {
     lg_f8 v[8];

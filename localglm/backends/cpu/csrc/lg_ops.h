@@ -1,5 +1,6 @@
-/* Arguments of the float ops and their tasks. A task works on items [begin, end) of its op (rows, tokens, heads:
- * said beside each) and never depends on how the items were cut. Axis letters as in model/geometry.py. */
+/* Arguments of the float ops and their tasks. A task works on items [begin, end) of its op (rows,
+ * tokens, heads: said beside each) and never depends on how the items were cut. Axis letters as in
+ * model/geometry.py. */
 #ifndef LG_OPS_H
 #define LG_OPS_H
 
@@ -12,19 +13,17 @@
 enum { LG_NUMERIC = 6 }; /* a NaN where a choice must be made */
 
 #if defined(__x86_64__)
-#define LG_DECLARE(name)                          \
-    void name##_0(void *, int64_t, int64_t, int); \
-    void name##_1(void *, int64_t, int64_t, int)
-#define LG_TASKS(name) ((const lg_task[LG_ISA_COUNT]){[0] = name##_0, [1] = name##_1})
-#elif defined(__APPLE__)
-#define LG_DECLARE(name)                          \
-    void name##_0(void *, int64_t, int64_t, int); \
-    void name##_2(void *, int64_t, int64_t, int)
-#define LG_TASKS(name) ((const lg_task[LG_ISA_COUNT]){[0] = name##_0, [2] = name##_2})
+#define LG_WIDE(name) name##_avx2
+#define LG_WIDE_ID LG_ISA_AVX2
 #else
-#define LG_DECLARE(name) void name##_0(void *, int64_t, int64_t, int)
-#define LG_TASKS(name) ((const lg_task[LG_ISA_COUNT]){[0] = name##_0})
+#define LG_WIDE(name) name##_neon
+#define LG_WIDE_ID LG_ISA_NEON
 #endif
+#define LG_DECLARE(name)                                 \
+    void name##_portable(void *, int64_t, int64_t, int); \
+    void LG_WIDE(name)(void *, int64_t, int64_t, int)
+#define LG_TASKS(name) \
+    ((const lg_task[LG_ISA_COUNT]){[LG_ISA_PORTABLE] = name##_portable, [LG_WIDE_ID] = LG_WIDE(name)})
 
 static inline int lg_dispatch(lg_pool *pool, int isa, const lg_task *tasks, void *context, int64_t count,
                               int64_t grain) {
@@ -138,12 +137,14 @@ typedef struct {
 } lg_pool_keys_args;
 LG_DECLARE(lg_pool_keys_task);
 
-/* Items: tokens times blocks of LG_SCORE_BLOCK pools. */
+/* Items: tokens times blocks of LG_SCORE_BLOCK pools. scratch holds 8 * i values per worker. */
 enum { LG_SCORE_BLOCK = 256 };
 typedef struct {
-    const float *query, *head_weight, *pools;
-    float *out;
+    const float *query, *head_weight;
+    const void *pools;
+    float *out, *scratch;
     int64_t g, i, columns, blocks, first_position, pool;
+    int half;
 } lg_scores_args;
 LG_DECLARE(lg_indexer_scores_task);
 

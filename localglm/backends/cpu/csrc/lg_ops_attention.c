@@ -35,11 +35,15 @@ LG_EXPORT int lg_pool_keys(lg_pool *pool, int isa, const float *keys, const floa
 }
 
 LG_EXPORT int lg_indexer_scores(lg_pool *pool, int isa, const float *query, const float *head_weight,
-                                const float *pools, float *out, int64_t tokens, int64_t g, int64_t i,
+                                const void *pools, int half, float *out, int64_t tokens, int64_t g, int64_t i,
                                 int64_t columns, int64_t first_position, int64_t slots) {
     const int64_t blocks = (columns + LG_SCORE_BLOCK - 1) / LG_SCORE_BLOCK;
-    lg_scores_args a = {query, head_weight, pools, out, g, i, columns, blocks, first_position, slots};
-    return lg_dispatch(pool, isa, LG_TASKS(lg_indexer_scores_task), &a, tokens * blocks, 1);
+    float *scratch = malloc((size_t)lg_pool_threads(pool) * 8 * (size_t)i * sizeof *scratch);
+    if (!scratch) return LG_NO_MEMORY;
+    lg_scores_args a = {query, head_weight, pools, out, scratch, g, i, columns, blocks, first_position, slots, half};
+    int status = lg_dispatch(pool, isa, LG_TASKS(lg_indexer_scores_task), &a, tokens * blocks, 1);
+    free(scratch);
+    return status;
 }
 
 /* Heads that share one gathered piece: fewer when there are too few items to keep every thread busy. */
@@ -49,16 +53,16 @@ static int64_t heads_per_item(int64_t tokens, int64_t h, int threads) {
     return group;
 }
 
-static int has_cells(const int32_t *count, int64_t tokens, int64_t columns) {
+static int has_valid_counts(const int32_t *count, int64_t tokens, int64_t columns) {
     for (int64_t t = 0; t < tokens; t++)
-        if (count[t] < 1 || count[t] > columns) return 0;
+        if (count[t] < 0 || count[t] > columns) return 0;
     return 1;
 }
 
 LG_EXPORT int lg_mla_attend(lg_pool *pool, int isa, const float *query, const void *latents, int half,
                             const int32_t *index, const int32_t *count, float *out, int64_t tokens, int64_t h,
                             int64_t l, int64_t columns, int64_t capacity, float scale) {
-    if (!has_cells(count, tokens, columns)) return LG_BAD_SHAPE;
+    if (!has_valid_counts(count, tokens, columns)) return LG_BAD_SHAPE;
     const int64_t group = heads_per_item(tokens, h, lg_pool_threads(pool)), groups = (h + group - 1) / group;
     const int64_t stride = l * (half ? LG_PIECE + 1 : 1);
     float *scratch = malloc((size_t)lg_pool_threads(pool) * (size_t)stride * sizeof *scratch);

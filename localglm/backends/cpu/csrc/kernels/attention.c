@@ -59,41 +59,37 @@ static void attend_piece(const lg_attend_args *a, const float *query, const floa
 static void gather(lg_attend_args *a, const int32_t *index, int64_t n, float *scratch, const float **rows) {
     for (int64_t r = 0; r < n; r++) {
         const int is_inside = index[r] >= 0 && index[r] < a->capacity;
-        const int64_t at = is_inside ? index[r] * a->l : 0;
         if (!is_inside) __atomic_store_n(&a->status, LG_BAD_INDEX, __ATOMIC_RELAXED);
-        if (a->half) {
-            const uint16_t *from = (const uint16_t *)a->latents + at;
-            for (int64_t c = 0; c < a->l; c++) scratch[r * a->l + c] = lg_half(from[c]);
-            rows[r] = scratch + r * a->l;
-        } else {
-            rows[r] = (const float *)a->latents + at;
-        }
+        rows[r] = lg_cache_row(a->latents, a->half, is_inside ? index[r] : 0, a->l, scratch + r * a->l);
     }
     for (int64_t r = n; r % 8 != 0; r++) rows[r] = rows[n - 1];
 }
 
+/* Heads [low, high) of token t. Without cells there is no softmax: the rows become NaN. */
+static void attend(lg_attend_args *a, int64_t t, int64_t low, int64_t high, float *part) {
+    const int32_t *index = a->index + t * a->columns;
+    const float *rows[LG_PIECE + 8];
+    running all[LG_MAX_GROUP];
+    for (int64_t first = 0; first < a->count[t]; first += LG_PIECE) {
+        int64_t n = a->count[t] - first < LG_PIECE ? a->count[t] - first : LG_PIECE;
+        gather(a, index + first, n, part + a->l, rows);
+        for (int64_t h = low; h < high; h++) {
+            const int64_t at = (t * a->h + h) * a->l;
+            attend_piece(a, a->query + at, rows, n, first == 0, &all[h - low], a->out + at, part);
+        }
+    }
+    for (int64_t h = low; h < high; h++) {
+        float *out = a->out + (t * a->h + h) * a->l;
+        lg_f8 sum = lg_all8(a->count[t] > 0 ? all[h - low].sum : lg_from_bits(0x7fc00000u));
+        for (int64_t c = 0; c < a->l; c += 8) lg_store8(out + c, lg_load8(out + c, a->l - c) / sum, a->l - c);
+    }
+}
+
 void LG_NAME(lg_mla_attend_task)(void *context, int64_t begin, int64_t end, int worker) {
     lg_attend_args *a = context;
-    float *part = a->scratch + (int64_t)worker * a->scratch_stride, *widened = part + a->l;
+    float *part = a->scratch + (int64_t)worker * a->scratch_stride;
     for (int64_t item = begin; item < end; item++) {
-        const int64_t t = item / a->groups, low = item % a->groups * a->group;
-        const int64_t high = low + a->group < a->h ? low + a->group : a->h;
-        const int32_t *index = a->index + t * a->columns;
-        const float *rows[LG_PIECE + 8];
-        running all[LG_MAX_GROUP];
-        for (int64_t first = 0; first < a->count[t]; first += LG_PIECE) {
-            int64_t n = a->count[t] - first < LG_PIECE ? a->count[t] - first : LG_PIECE;
-            gather(a, index + first, n, widened, rows);
-            for (int64_t h = low; h < high; h++) {
-                const int64_t at = (t * a->h + h) * a->l;
-                attend_piece(a, a->query + at, rows, n, first == 0, &all[h - low], a->out + at,
-                             part);
-            }
-        }
-        for (int64_t h = low; h < high; h++) {
-            float *out = a->out + (t * a->h + h) * a->l;
-            for (int64_t c = 0; c < a->l; c += 8)
-                lg_store8(out + c, lg_load8(out + c, a->l - c) / lg_all8(all[h - low].sum), a->l - c);
-        }
+        const int64_t low = item % a->groups * a->group;
+        attend(a, item / a->groups, low, low + a->group < a->h ? low + a->group : a->h, part);
     }
 }

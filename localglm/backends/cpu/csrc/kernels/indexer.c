@@ -40,7 +40,7 @@ LG_INLINE lg_f8 score8(const lg_scores_args *a, int64_t t, const float *const *r
 
 void LG_NAME(lg_indexer_scores_task)(void *context, int64_t begin, int64_t end, int worker) {
     const lg_scores_args *a = context;
-    (void)worker;
+    float *room = a->scratch + (int64_t)worker * 8 * a->i;
     for (int64_t item = begin; item < end; item++) {
         const int64_t t = item / a->blocks, first = item % a->blocks * LG_SCORE_BLOCK;
         const int64_t complete = (a->first_position + t + 1) / a->pool;
@@ -50,7 +50,8 @@ void LG_NAME(lg_indexer_scores_task)(void *context, int64_t begin, int64_t end, 
         for (; p < last && p < complete; p += 8) {
             const int64_t n = (last < complete ? last : complete) - p;
             const float *rows[8];
-            for (int64_t r = 0; r < 8; r++) rows[r] = a->pools + (p + (r < n ? r : n - 1)) * a->i;
+            for (int64_t r = 0; r < 8; r++)
+                rows[r] = lg_cache_row(a->pools, a->half, p + (r < n ? r : n - 1), a->i, room + r * a->i);
             lg_store8(out + p, score8(a, t, rows), n);
         }
         for (p = first > complete ? first : complete; p < last; p++) out[p] = lg_from_bits(0xff800000u);
