@@ -1,0 +1,173 @@
+"""The chat template of a model file: messages in, a prompt out.
+
+Renders in a separate process and marks which markers are the template's own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from localglm.errors import LocalGlmError, ModelFileError, RequestError
+from localglm.text.builtin import BUILT_IN_TEMPLATE
+from localglm.text.conversation import plain_messages
+from localglm.text.markers import GLM_MARKERS, MarkerSet
+from localglm.text.prompt import Prompt, choose_wedge
+from localglm.text.render_process import Failure, Limits, RenderProcess
+from localglm.text.thinking import Effort
+from localglm.text.vocabulary import marker_texts
+
+_KEY = "tokenizer.chat_template"
+_BUILT_IN_NOTE = f"the file has no chat template ({_KEY}); the built-in GLM rendering is used"
+_WHY = {
+    "time": "it ran longer than it may",
+    "memory": "it asked for more memory than it may use",
+    "output": "it wrote more text than it may",
+    "depth": "it is nested too deeply",
+    "crash": "it ended the process it ran in",
+    "syntax": "it does not parse",
+}
+
+
+class ChatTemplate:
+    """Renders conversations with one template; close it to end its process."""
+
+    def __init__(
+        self,
+        source: str | None,
+        *,
+        markers: frozenset[str] = frozenset(GLM_MARKERS),
+        limits: Limits | None = None,
+    ) -> None:
+        self.is_built_in = source is None
+        self.notes = (_BUILT_IN_NOTE,) if source is None else ()
+        self._source = BUILT_IN_TEMPLATE if source is None else source
+        self._markers = MarkerSet.of(markers | frozenset(GLM_MARKERS))
+        self._process = RenderProcess(limits or Limits())
+        result = self._process.render(self._source, None)
+        if isinstance(result, Failure):
+            self.close()
+            raise ModelFileError(
+                "the chat template of this file cannot be used",
+                why=_reason(result),
+                try_="use a file with a working template, or report it to the file's author",
+            )
+
+    @classmethod
+    def from_metadata(
+        cls, metadata: Mapping[str, object], *, limits: Limits | None = None
+    ) -> ChatTemplate:
+        """Open the template of a model file, or the built-in one, with a note, when it has none.
+
+        Raises: ModelFileError when the template is no text, does not parse or breaks a limit.
+        """
+        source = metadata.get(_KEY)
+        if source is not None and not isinstance(source, str):
+            raise ModelFileError(
+                "the chat template of this file cannot be used",
+                why=f"{_KEY} is {type(source).__name__}, not text",
+                try_="use a complete model file",
+            )
+        return cls(source or None, markers=marker_texts(metadata), limits=limits)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process that renders."""
+        self._process.close()
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, object]],
+        *,
+        effort: Effort,
+        tools: Sequence[Mapping[str, object]] | None = None,
+    ) -> str:
+        """Return the prompt as text; see ``prompt`` for the form to encode."""
+        return self.prompt(messages, effort=effort, tools=tools).text
+
+    def prompt(
+        self,
+        messages: Sequence[Mapping[str, object]],
+        *,
+        effort: Effort,
+        tools: Sequence[Mapping[str, object]] | None = None,
+        effort_when_off: Effort = Effort.LOW,
+        add_generation_prompt: bool = True,
+    ) -> Prompt:
+        """Render a conversation.
+
+        With effort off the effort line says ``effort_when_off`` and an open thinking block at the
+        end is closed empty, which is the form the model knows from past turns.
+
+        Raises: RequestError when the template refuses the conversation or breaks a limit.
+        """
+        level = effort_when_off if effort is Effort.OFF else effort
+        if level is Effort.OFF:
+            raise RequestError(
+                "the effort line cannot say off",
+                why="with thinking off the line still names a level: low, high or max",
+                try_="choose one of them for it",
+            )
+        given = {
+            "messages": plain_messages(messages),
+            "tools": list(tools) if tools else None,
+        }
+        written = _as_json(given)
+        wedge = choose_wedge(written, self._source)
+        variables = {
+            **{key: wedge.break_all(value, self._markers) for key, value in given.items()},
+            "add_generation_prompt": add_generation_prompt,
+            "reasoning_effort": level.value,
+            "enable_thinking": effort is not Effort.OFF,
+        }
+        result = self._process.render(self._source, variables)
+        if isinstance(result, Failure):
+            raise _request_error(result)
+        prompt = Prompt(wedge.pieces(result, self._markers))
+        if effort is Effort.OFF and add_generation_prompt and prompt.ends_in_open_block:
+            return prompt.closed()
+        return prompt
+
+
+def _as_json(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RequestError(
+            "the conversation cannot be rendered",
+            why=f"messages and tools must be JSON values ({error})",
+            try_="send texts, numbers, lists and objects only",
+        ) from None
+
+
+def _reason(failure: Failure) -> str:
+    known = _WHY.get(failure.kind)
+    message = _printable(failure.message)
+    if known is None:
+        return message or "it failed"
+    return f"{known} ({message})" if message else known
+
+
+def _request_error(failure: Failure) -> LocalGlmError:
+    if failure.kind == "refused":
+        return RequestError(
+            "the chat template refuses this conversation",
+            why=_printable(failure.message),
+            try_="change the messages as the template asks",
+        )
+    return RequestError(
+        "the chat template could not render this conversation",
+        why=_reason(failure),
+        try_="shorten or correct the messages, or use another file of this model",
+    )
+
+
+def _printable(text: str) -> str:
+    """Keep what an untrusted template says from reaching the terminal as control characters."""
+    return "".join(character if character.isprintable() else " " for character in text).strip()
