@@ -7,6 +7,17 @@
 #define LG_JOIN(a, b) LG_JOIN_(a, b)
 #define LG_NAME(name) LG_JOIN(name, LG_ISA)
 
+#if defined(_WIN32)
+#define LG_EXPORT __declspec(dllexport)
+#else
+#define LG_EXPORT __attribute__((visibility("default")))
+#endif
+
 enum { LG_ISA_PORTABLE = 0, LG_ISA_AVX2 = 1, LG_ISA_NEON = 2, LG_ISA_COUNT = 3 };
+
+/* 1 when this library holds kernels for the instruction set and this processor can run them. */
+LG_EXPORT int lg_isa_supported(int isa);
+/* The fastest supported instruction set. */
+LG_EXPORT int lg_isa_best(void);
 
 #endif

@@ -1,0 +1,123 @@
+#include "lg_weights.h"
+
+#include <stdlib.h>
+
+#include "lg_isa.h"
+#include "lg_products.h"
+
+const lg_kernel_set *lg_kernels_of(int isa) {
+    if (!lg_isa_supported(isa)) return NULL;
+    switch (isa) {
+#if defined(__x86_64__)
+    case LG_ISA_AVX2: return &lg_kernels_avx2;
+#elif defined(__aarch64__)
+    case LG_ISA_NEON: return &lg_kernels_neon;
+#endif
+    default: return &lg_kernels_portable;
+    }
+}
+
+int lg_weight_init(lg_weight *weight, const lg_kernel_set *set, int exact, int type, const void *data,
+                   int64_t cols) {
+    const lg_layout *layout = lg_layout_of(type);
+    if (!layout || !set->types[type].one) return LG_BAD_TYPE;
+    int64_t row_bytes = lg_row_bytes(type, cols);
+    if (row_bytes == 0) return LG_BAD_SHAPE;
+    int decodes = exact && layout->family != LG_FLOAT;
+    *weight = (lg_weight){
+        .data = data,
+        .kernel = &set->types[decodes ? LG_F32 : type],
+        .decode = decodes ? set->types[type].decode : NULL,
+        .cols = cols,
+        .row_bytes = row_bytes,
+        .family = decodes ? LG_FLOAT : layout->family,
+    };
+    return LG_OK;
+}
+
+typedef struct {
+    lg_quantise_fn quantise;
+    const lg_row *rows;
+    int64_t cols;
+} quantise_task;
+
+static void quantise_rows(void *context, int64_t begin, int64_t end, int worker) {
+    const quantise_task *task = context;
+    (void)worker;
+    for (int64_t t = begin; t < end; t++) {
+        const lg_row *row = &task->rows[t];
+        task->quantise(row->x, task->cols, (int8_t *)row->q, (float *)row->d, (int16_t *)row->sum);
+    }
+}
+
+int lg_acts_init(lg_acts *acts, lg_pool *pool, const lg_kernel_set *set, int family, const float *x,
+                 int64_t count, int64_t cols) {
+    int64_t padded = (cols + 255) / 256 * 256;
+    int64_t scales = family == LG_RUN32 ? padded / 32 : padded / 256;
+    int64_t sums = family == LG_RUN32 ? padded / 32 : padded / 16;
+    int quantised = family != LG_FLOAT;
+    acts->rows = malloc((size_t)count * sizeof *acts->rows);
+    acts->memory = quantised ? malloc((size_t)count * (size_t)(padded + 4 * scales + 2 * sums)) : NULL;
+    if (!acts->rows || (quantised && !acts->memory)) {
+        lg_acts_free(acts);
+        return LG_NO_MEMORY;
+    }
+    if (!quantised) {
+        for (int64_t t = 0; t < count; t++) acts->rows[t] = (lg_row){.x = x + t * cols};
+        return LG_OK;
+    }
+    float *d = acts->memory;
+    int16_t *sum = (int16_t *)(d + count * scales);
+    int8_t *q = (int8_t *)(sum + count * sums);
+    for (int64_t t = 0; t < count; t++)
+        acts->rows[t] = (lg_row){x + t * cols, q + t * padded, d + t * scales, sum + t * sums};
+    quantise_task task = {family == LG_RUN32 ? set->run32 : set->super, acts->rows, cols};
+    lg_pool_run(pool, quantise_rows, &task, count, 1 + 16384 / padded);
+    return LG_OK;
+}
+
+void lg_acts_free(lg_acts *acts) {
+    free(acts->rows);
+    free(acts->memory);
+    *acts = (lg_acts){NULL, NULL};
+}
+
+int lg_scratch_init(float **out, const lg_weight *weight, int threads) {
+    *out = NULL;
+    if (!weight->decode) return LG_OK;
+    *out = malloc((size_t)threads * (size_t)weight->cols * sizeof **out);
+    return *out ? LG_OK : LG_NO_MEMORY;
+}
+
+/* A tile of tokens passes over all rows before the next tile, so that its activations stay in cache. */
+static void stored_rows_times(const lg_kernel *kernel, const uint8_t *row, int64_t row_bytes, int64_t cols,
+                              int64_t count, const lg_row *x, int64_t tokens, float *const *y, int64_t at) {
+    int64_t t = 0;
+    for (; t + LG_TILE <= tokens; t += LG_TILE)
+        for (int64_t r = 0; r < count; r++) {
+            float out[LG_TILE];
+            kernel->tile(row + r * row_bytes, cols, x + t, out);
+            for (int k = 0; k < LG_TILE; k++) y[t + k][at + r] = out[k];
+        }
+    for (; t < tokens; t++)
+        for (int64_t r = 0; r < count; r++) kernel->one(row + r * row_bytes, cols, x + t, &y[t][at + r]);
+}
+
+void lg_rows_times(const lg_weight *weight, int64_t first, int64_t count, const lg_row *x, int64_t tokens,
+                   float *const *y, int64_t at, float *scratch) {
+    const uint8_t *row = weight->data + first * weight->row_bytes;
+    if (!weight->decode) {
+        stored_rows_times(weight->kernel, row, weight->row_bytes, weight->cols, count, x, tokens, y, at);
+        return;
+    }
+    for (int64_t r = 0; r < count; r++) {
+        weight->decode(row + r * weight->row_bytes, weight->cols, scratch);
+        stored_rows_times(weight->kernel, (const uint8_t *)scratch, 0, weight->cols, 1, x, tokens, y, at + r);
+    }
+}
+
+int64_t lg_chunk_rows(const lg_weight *weight, int64_t rows, int threads) {
+    int64_t by_bytes = 65536 / weight->row_bytes, by_threads = rows / (4 * (int64_t)threads);
+    int64_t chunk = by_bytes < by_threads ? by_bytes : by_threads;
+    return chunk < 1 ? 1 : chunk;
+}
