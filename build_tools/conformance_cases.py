@@ -59,7 +59,8 @@ FLOAT_EDGES = (
 
 def raw(seed: int, count: int) -> Array:
     """Return ``count`` random 64-bit words."""
-    return np.random.PCG64(seed).random_raw(count)
+    words: Array = np.random.PCG64(seed).random_raw(count)
+    return words
 
 
 def uniform(seed: int, *shape: int) -> Array:
@@ -96,6 +97,8 @@ def activations() -> dict[str, Array]:
     rows["subnormal"] = (raw(3, WIDEST) & np.uint64(0x807FFFFF)).astype(np.uint32).view(np.float32)
     rows["threshold_of_256"] = _threshold(256)
     rows["threshold_of_32"] = _threshold(32)
+    # Scales near 2^-105: times a subnormal float16 they are subnormal in float32.
+    rows["faint"] = plain * np.float32(2.0**-98)
     for name, column, bits in (
         ("inf_early", 20, (0x7F800000,)),
         ("minus_inf", 40, (0xFF800000,)),
@@ -141,7 +144,7 @@ def sane_rows(kind: StorageType, seed: int, rows: int, columns: int) -> Array:
     """Return structured rows of random bytes with ordinary scales (2^-11 to 2^-4, both signs)."""
     layout = LAYOUTS[kind]
     count = columns // kind.value.values
-    blocks = random_bytes(seed, rows, count * layout.itemsize).view(layout)
+    blocks: Array = random_bytes(seed, rows, count * layout.itemsize).view(layout)
     words = raw(seed + 1, rows * count * 2).reshape(2, rows, count)
     for row in range(rows):
         for block in range(count):
@@ -205,7 +208,7 @@ def stored_rows(kind: StorageType, columns: int) -> Array:
 
 def float_rows(kind: StorageType, columns: int) -> Array:
     """Return rows of a float type: three ordinary ones, then one for each edge value."""
-    edges = HALF_EDGES if kind is StorageType.F16 else FLOAT_EDGES
+    edges: tuple[int, ...] = HALF_EDGES if kind is StorageType.F16 else FLOAT_EDGES
     rows = bell(31 + kind.value.ggml_id, 3 + len(edges), columns)
     if kind is StorageType.F16:
         stored = rows.astype("<f2").view("<u2")
