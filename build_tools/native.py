@@ -1,7 +1,8 @@
-"""Compile the CPU library with zig: files of csrc/ once, files of csrc/kernels/ once per instruction set.
+"""Compile the CPU library with zig: csrc/ once, csrc/kernels/ once per instruction set.
 
-Writes only below localglm/backends/cpu/_native (and csrc/generated, through ``build_tools.tables``). A stamp beside
-the library holds the hash of everything that went into it; a build whose stamp matches returns at once.
+Writes only below localglm/backends/cpu/_native (and csrc/generated, through
+``build_tools.tables``). A stamp beside the library holds the hash of everything that went into
+it; a build whose stamp matches returns at once.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ FLAGS = (
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One system a library is built for: the file's name and the processor of each set of kernels."""
+    """A system to build for: the file's name and the processor of each set of kernels."""
 
     triple: str
     library: str
@@ -80,7 +81,7 @@ def host_target() -> str:
 
 
 def build(target: str | None = None, out_dir: Path | None = None) -> Path:
-    """Build the library for ``target`` (this machine by default) into ``out_dir`` and return its path."""
+    """Build the library for ``target`` (default: this machine); return its path in ``out_dir``."""
     triple = host_target() if target is None else target
     if triple not in TARGETS:
         raise BuildError(f"unknown target {triple}; known: {', '.join(TARGETS)}")
@@ -134,7 +135,7 @@ def _compile(target: Target, scratch: Path) -> Path:
 
 
 def _zig(arguments: list[str], target: Target) -> None:
-    """Run the compiler with its caches below _native; zig locks them, so builds may run side by side."""
+    """Run the compiler with its caches below _native; zig locks them against other builds."""
     cache = NATIVE / "cache"
     cache.mkdir(parents=True, exist_ok=True)
     caches = {

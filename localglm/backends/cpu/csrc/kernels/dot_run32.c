@@ -30,3 +30,8 @@ LG_INLINE void decode_run32(const uint8_t *row, int64_t n, float *out, int bytes
     }
 
 RUN32_TYPE(q8_0, 34, 0)
+RUN32_TYPE(q4_0, 18, 0)
+RUN32_TYPE(q4_1, 20, 1)
+RUN32_TYPE(q5_0, 22, 0)
+RUN32_TYPE(q5_1, 24, 1)
+RUN32_TYPE(iq4_nl, 18, 0)

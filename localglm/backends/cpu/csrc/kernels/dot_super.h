@@ -1,0 +1,37 @@
+/* Makes the functions of a super-block type from its form and how it is unpacked. */
+#ifndef LG_DOT_SUPER_H
+#define LG_DOT_SUPER_H
+
+#include "dot_portable.h"
+#include "dot_types.h"
+
+/* Every product is exact (11 bits of d, at most 7 of scale, at most 7 of weight, 24 or fewer in all), so
+ * the grouping of factors does not matter; the subtraction of minima is the only rounding. */
+LG_INLINE void decode_super(const uint8_t *row, int64_t n, float *out, lg_form256 form, lg_unpack256 unpack) {
+    lg_block256 block;
+    for (int64_t b = 0; b < n / 256; b++) {
+        unpack(row + b * form.bytes, &block);
+        float d = lg_half(block.d) * form.factor, m = form.has_min ? lg_half(block.m) : 0.0f;
+        for (int i = 0; i < 256; i++) {
+            float value = (d * (float)block.scale[i / 16]) * (float)block.w[i];
+            out[256 * b + i] = form.has_min ? value - m * (float)block.min[i / 16] : value;
+        }
+    }
+}
+
+#define DOT_SUPER(type, tokens) portable_super(row, n, x, y, tokens, form_##type, unpack_##type)
+
+/* Form: bytes of a block, d_w / d, minima. */
+#define SUPER_TYPE(type, ...)                                                                  \
+    static const lg_form256 form_##type = {__VA_ARGS__};                                       \
+    void LG_NAME(one_##type)(const uint8_t *row, int64_t n, const lg_row *x, float *y) {       \
+        DOT_SUPER(type, 1);                                                                    \
+    }                                                                                          \
+    void LG_NAME(tile_##type)(const uint8_t *row, int64_t n, const lg_row *x, float *y) {      \
+        DOT_SUPER(type, LG_TILE);                                                              \
+    }                                                                                          \
+    void LG_NAME(decode_##type)(const uint8_t *row, int64_t n, float *out) {                   \
+        decode_super(row, n, out, form_##type, unpack_##type);                                 \
+    }
+
+#endif
