@@ -111,24 +111,16 @@ def answer(request: dict[str, Any], templates: dict[str, Any]) -> dict[str, obje
 
 def describe(error: Exception) -> dict[str, object]:
     """Return the reply for a failure: its kind and, where it helps, its message."""
-    match error:
-        case RefusalError():
-            return {"error": "refused", "message": str(error)[:500]}
-        case OutputLimitError():
-            return {"error": "output", "message": ""}
-        case TemplateSyntaxError():
-            return {
-                "error": "syntax",
-                "message": f"line {error.lineno}: {str(error.message)[:300]}",
-            }
-        case MemoryError():
-            return {"error": "memory", "message": ""}
-        case RecursionError():
-            return {"error": "depth", "message": ""}
-        case TemplateError():
-            return {"error": "template", "message": str(error)[:300]}
-        case _:
-            return {"error": "template", "message": f"{type(error).__name__}: {str(error)[:300]}"}
+    if isinstance(error, TemplateSyntaxError):
+        return {"error": "syntax", "message": f"line {error.lineno}: {str(error.message)[:300]}"}
+    silent = {OutputLimitError: "output", MemoryError: "memory", RecursionError: "depth"}
+    for kind, name in silent.items():
+        if isinstance(error, kind):
+            return {"error": name, "message": ""}
+    if isinstance(error, RefusalError):
+        return {"error": "refused", "message": str(error)[:500]}
+    named = "" if isinstance(error, TemplateError) else f"{type(error).__name__}: "
+    return {"error": "template", "message": named + str(error)[:300]}
 
 
 def address_space() -> int | None:

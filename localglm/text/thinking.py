@@ -49,6 +49,11 @@ class Span:
     text: str
     is_marker: bool = False
 
+    @property
+    def piece(self) -> Piece:
+        """The run without its kind, as a tool-call parser takes it."""
+        return Piece(self.text, self.is_marker)
+
 
 class ThinkingSplitter:
     """Parts the output stream; the thinking markers themselves are in neither part.
