@@ -71,10 +71,11 @@ static void select_task(void *context, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* width is the largest count of a token. */
-LG_EXPORT int lg_select_cells(lg_pool *pool, const float *scores, int32_t *index, int32_t *count, int64_t tokens,
+/* width is the largest count of a token. isa is part of every op; integers need none. */
+LG_EXPORT int lg_select_cells(lg_pool *pool, int isa, const float *scores, int32_t *index, int32_t *count, int64_t tokens,
                               int64_t columns, int64_t width, int64_t first_position, int64_t slots,
                               int64_t kept, int select_tail) {
+    (void)isa;
     uint32_t *scratch = malloc(((size_t)lg_pool_threads(pool) * (size_t)columns + 1) * sizeof *scratch);
     if (!scratch) return LG_NO_MEMORY;
     select_args a = {scores, index,          count, scratch, columns,     width,
