@@ -45,7 +45,7 @@ class Archive:
 
 
 def error(want: np.ndarray, got: np.ndarray) -> float:
-    """Largest difference over the largest expected value; infinite when shapes or infinities differ."""
+    """Largest difference over the largest expected value; infinite when shapes differ."""
     if want.shape != got.shape:
         return np.inf
     finite = np.isfinite(want)

@@ -1,0 +1,68 @@
+"""Change single values in the settings file, keeping its comments and order."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from localglm.errors import SettingsError
+from localglm.settings.schema import parse_value, shown, spec_of
+
+
+def set_value(file: Path, key: str, text: str) -> Any:
+    """Set ``key`` and return the value as stored.
+
+    Raises: SettingsError for an unknown key, a bad value or a file that cannot be written.
+    """
+    spec = spec_of(key)
+    value = shown(spec, parse_value(spec, text, "config set"))
+    document = _read(file)
+    section, name = key.split(".")
+    table = document.setdefault(section, tomlkit.table())
+    table[name] = value
+    _write(file, document)
+    return value
+
+
+def unset_value(file: Path, key: str) -> bool:
+    """Remove ``key`` so that its default counts again; return whether it was there."""
+    spec_of(key)
+    document = _read(file)
+    section, name = key.split(".")
+    if name not in document.get(section, {}):
+        return False
+    del document[section][name]
+    _write(file, document)
+    return True
+
+
+def _read(file: Path) -> tomlkit.TOMLDocument:
+    try:
+        return tomlkit.parse(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return tomlkit.document()
+    except (OSError, UnicodeDecodeError, TOMLKitError) as err:
+        raise SettingsError(
+            f"the settings file {file} cannot be read", why=str(err), try_="mend or delete it"
+        ) from err
+
+
+def _write(file: Path, document: tomlkit.TOMLDocument) -> None:
+    part = file.with_name(file.name + ".part")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("w", encoding="utf-8", newline="\n") as out:
+            out.write(tomlkit.dumps(document))
+            out.flush()
+            os.fsync(out.fileno())
+        part.replace(file)
+    except OSError as err:
+        raise SettingsError(
+            f"the settings file {file} cannot be written",
+            why=str(err),
+            try_="check the folder's permissions, or name another file with LOCALGLM_CONFIG",
+        ) from err

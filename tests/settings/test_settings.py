@@ -1,0 +1,108 @@
+"""Settings: order of origins, refusals, and files that keep their comments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localglm.errors import SettingsError
+from localglm.settings.load import load
+from localglm.settings.schema import SPECS, Settings, parse_value, shown, spec_of
+from localglm.settings.store import set_value, unset_value
+
+
+def test_nothing_set_gives_the_defaults(tmp_path: Path) -> None:
+    loaded = load(tmp_path / "none.toml", {})
+    assert loaded.settings == Settings()
+    assert set(loaded.origins.values()) == {"default"}
+
+
+def test_flags_beat_variables_beat_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("[engine]\nthreads = 2\nchunk = 32\ncontext = 100\n")
+    variables = {"LOCALGLM_ENGINE_CHUNK": "64", "LOCALGLM_ENGINE_CONTEXT": "200"}
+    loaded = load(file, variables, {"engine.context": 300, "engine.backend": None})
+    assert (loaded.settings.threads, loaded.settings.chunk) == (2, 64)
+    assert loaded.settings.context == 300
+    assert loaded.origins["engine.threads"] == f"file {file}"
+    assert loaded.origins["engine.chunk"] == "variable LOCALGLM_ENGINE_CHUNK"
+    assert loaded.origins["engine.context"] == "command line"
+    assert loaded.origins["engine.backend"] == "default"
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        ("[engine]\nthread = 2\n", "did you mean engine.threads"),
+        ("[engine]\nthreads = 0\n", "auto, or 1 to 1024"),
+        ("[engine]\nthreads = true\n", "auto, or 1 to 1024"),
+        ("[sampling]\ntemperature = nan\n", "0 to 10"),
+        ("[thinking]\nlevel = 'medium'\n", "off, low, high or max"),
+        ("colour = 1\n", "no setting 'colour'"),
+        ("[engine\n", "cannot be read"),
+    ],
+)
+def test_a_bad_file_is_refused_by_name(tmp_path: Path, content: str, names: str) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(content)
+    with pytest.raises(SettingsError) as caught:
+        load(file, {})
+    assert names in "\n".join(caught.value.lines())
+    assert caught.value.exit_code == 4
+
+
+def test_a_variable_that_sets_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="LOCALGLM_THREADS sets nothing"):
+        load(tmp_path / "x", {"LOCALGLM_THREADS": "2"})
+
+
+def test_setting_a_value_keeps_comments_and_unsetting_restores_the_default(tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "config.toml"
+    set_value(file, "engine.threads", "3")
+    file.write_text("# mine\n" + file.read_text())
+    set_value(file, "engine.chunk", "17")
+    assert file.read_text().startswith("# mine\n")
+    assert load(file, {}).settings.threads == 3
+    assert unset_value(file, "engine.threads")
+    assert not unset_value(file, "engine.threads")
+    assert load(file, {}).settings == Settings(chunk=17)
+
+
+def test_a_bad_value_leaves_the_file_alone(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    set_value(file, "engine.chunk", "17")
+    before = file.read_bytes()
+    with pytest.raises(SettingsError):
+        set_value(file, "engine.chunk", "many")
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.key)
+def test_every_default_survives_being_shown_and_parsed(spec) -> None:
+    default = getattr(Settings(), spec.field)
+    assert parse_value(spec, shown(spec, default), "test") == default
+    assert parse_value(spec, str(shown(spec, default)), "test") == default
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_in_the_file_load_or_are_refused(tmp_path_factory, data: bytes) -> None:
+    file = tmp_path_factory.mktemp("fuzz") / "config.toml"
+    file.write_bytes(data)
+    try:
+        load(file, {})
+    except SettingsError as err:
+        assert err.why
+
+
+@given(st.sampled_from([s.key for s in SPECS]), st.text(max_size=12))
+def test_any_text_as_a_value_is_typed_or_refused(key: str, text: str) -> None:
+    spec = spec_of(key)
+    try:
+        value = parse_value(spec, text, "test")
+    except SettingsError as err:
+        assert spec.accepts in err.why
+    else:
+        assert parse_value(spec, shown(spec, value), "test") == value
