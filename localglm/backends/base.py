@@ -255,6 +255,9 @@ class Device(Ops, Protocol):
     def copy(self, target: Buffer, source: Buffer) -> None:
         """Overwrite ``target`` with ``source`` of the same shape and type. In place."""
 
+    def is_finite(self, buffer: Buffer) -> bool:
+        """Whether a float buffer holds neither an infinity nor a NaN; waits for it."""
+
     def sync(self) -> None:
         """Wait until everything queued has run."""
 

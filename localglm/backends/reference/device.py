@@ -76,6 +76,10 @@ class ReferenceDevice(ReferenceOps):
             raise ShapeError(f"copy: {of.shape} {of.dtype} into {to.shape} {to.dtype}")
         to[...] = of
 
+    def is_finite(self, buffer: Buffer) -> bool:
+        """Whether a buffer holds neither an infinity nor a NaN."""
+        return bool(np.isfinite(array_of(buffer)).all())
+
     def sync(self) -> None:
         """Return at once: every op has run when it returns."""
 
