@@ -83,14 +83,12 @@ def environment() -> ImmutableSandboxedEnvironment:
 
 
 def render(request: dict[str, Any], templates: dict[str, Any]) -> dict[str, object]:
-    """Compile and, when variables are given, render one template."""
+    """Render one template, compiled anew only when it is another one."""
     source = request["source"]
     template = templates.get(source)
     if template is None:
         templates.clear()
         template = templates[source] = environment().from_string(source)
-    if "variables" not in request:
-        return {"text": ""}
     parts: list[str] = []
     room = request["output"]
     for part in template.generate(**request["variables"]):

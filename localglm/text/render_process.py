@@ -23,22 +23,30 @@ from localglm.errors import WorkerError
 
 _CHILD = Path(__file__).with_name("render_child.py")
 _MIB = 1024 * 1024
+_LARGEST_REPLY = 1024 * _MIB
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one rendering may use; the shares grow with the size of the conversation."""
+    """What one rendering may use; the shares grow with the size of the conversation.
+
+    A template can do nothing but compute, so processor time is the measure; the wall time only
+    bounds it on a machine that is busy with something else.
+    """
 
     start_seconds: float = 20.0
-    seconds: float = 1.2
-    memory_bytes: int = 100 * _MIB
-    output_characters: int = 2 * _MIB
+    processor_seconds: float = 0.7
+    wall_seconds: float = 1.2
+    memory_bytes: int = 64 * _MIB
+    output_characters: int = _MIB
 
     def for_request(self, size: int) -> Limits:
-        """Return the limits for a request of ``size`` bytes."""
+        """Return the limits for a conversation of ``size`` bytes."""
+        seconds = size / (4 * _MIB)
         return Limits(
             self.start_seconds,
-            self.seconds + size / (4 * _MIB),
+            self.processor_seconds + seconds,
+            self.wall_seconds + 2 * seconds,
             self.memory_bytes + 32 * size,
             self.output_characters + 4 * size,
         )
@@ -60,25 +68,25 @@ class RenderProcess:
         self._lock = threading.Lock()
         self._child: _Child | None = None
 
-    def render(self, source: str, variables: object | None) -> str | Failure:
-        """Compile ``source``, and render it when ``variables`` are given.
+    def render(self, source: str, variables: object) -> str | Failure:
+        """Render the template ``source``.
 
         Raises: WorkerError when the child process cannot be started.
         """
-        body: dict[str, object] = {"source": source}
-        if variables is not None:
-            body["variables"] = variables
-        size = len(json.dumps(body))
-        limits = self._limits.for_request(size)
-        body["memory"] = limits.memory_bytes
-        body["output"] = limits.output_characters
-        # The child's own watchdog only has to end it when the parent no longer can.
-        body["seconds"] = limits.seconds + 2.0
+        limits = self._limits.for_request(len(json.dumps(variables)))
+        request = {
+            "source": source,
+            "variables": variables,
+            "memory": limits.memory_bytes,
+            "output": limits.output_characters,
+            # The child's own watchdog only has to end it when the parent no longer can.
+            "seconds": limits.wall_seconds + 2.0,
+        }
         with self._lock:
             if self._child is None or not self._child.is_alive():
                 self._child = _Child(self._limits.start_seconds)
-            reply = self._child.ask(body, limits)
-            if isinstance(reply, Failure) or "error" in reply:
+            reply = self._child.ask(request, limits)
+            if isinstance(reply, Failure) or reply.get("error") == "memory":
                 self.close()
         if isinstance(reply, Failure):
             return reply
@@ -91,6 +99,12 @@ class RenderProcess:
         if self._child is not None:
             self._child.close()
             self._child = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Usage:
+    seconds: float
+    resident: int
 
 
 class _Child:
@@ -107,8 +121,8 @@ class _Child:
             )
         except OSError as error:
             raise _not_started(str(error)) from None
+        self._watched = psutil.Process(self._process.pid)
         self._stop = weakref.finalize(self, _end, self._process)
-        self._base = 0
         self._replies: SimpleQueue[bytes | None] = SimpleQueue()
         assert self._process.stdout is not None
         threading.Thread(
@@ -117,10 +131,9 @@ class _Child:
             name="localglm-template-replies",
             daemon=True,
         ).start()
-        if isinstance(reply := self._wait(start_seconds, None), Failure):
+        if isinstance(reply := self._wait(Limits(wall_seconds=start_seconds), None), Failure):
             self.close()
             raise _not_started(f"it did not answer within {start_seconds:g} s ({reply.kind})")
-        self._base = self._resident()
 
     def is_alive(self) -> bool:
         return self._process.poll() is None
@@ -128,26 +141,32 @@ class _Child:
     def ask(self, body: dict[str, object], limits: Limits) -> dict[str, Any] | Failure:
         data = json.dumps(body).encode("ascii")
         assert self._process.stdin is not None
+        start = self._usage()
         try:
             self._process.stdin.write(len(data).to_bytes(8, "little") + data)
             self._process.stdin.flush()
         except OSError:
             return Failure("crash", "")
-        return self._wait(limits.seconds, limits.memory_bytes)
+        return self._wait(limits, start)
 
     def close(self) -> None:
         self._stop()
 
-    def _wait(self, seconds: float, memory: int | None) -> dict[str, Any] | Failure:
-        end = time.monotonic() + seconds
+    def _wait(self, limits: Limits, start: _Usage | None) -> dict[str, Any] | Failure:
+        end = time.monotonic() + limits.wall_seconds
         while True:
             try:
                 data = self._replies.get(timeout=0.01)
             except Empty:
                 if time.monotonic() > end:
-                    return Failure("time", f"{seconds:.1f} s")
+                    return Failure("time", f"{limits.wall_seconds:.1f} s")
+                if start is None:
+                    continue
+                used = self._usage()
+                if used.seconds - start.seconds > limits.processor_seconds:
+                    return Failure("time", f"{limits.processor_seconds:.1f} s of processor time")
                 # Where the system limits no address space, watching is the limit.
-                if memory is not None and self._resident() - self._base > memory:
+                if used.resident - start.resident > limits.memory_bytes:
                     return Failure("memory", "")
                 continue
             if data is None:
@@ -155,11 +174,13 @@ class _Child:
             reply: dict[str, Any] = json.loads(data)
             return reply
 
-    def _resident(self) -> int:
+    def _usage(self) -> _Usage:
         try:
-            return int(psutil.Process(self._process.pid).memory_info().rss)
+            with self._watched.oneshot():
+                times = self._watched.cpu_times()
+                return _Usage(times.user + times.system, self._watched.memory_info().rss)
         except psutil.Error:
-            return 0
+            return _Usage(0.0, 0)
 
 
 def _not_started(why: str) -> WorkerError:
@@ -174,6 +195,8 @@ def _read_replies(stream: IO[bytes], replies: SimpleQueue[bytes | None]) -> None
     with stream:
         while len(head := stream.read(8)) == 8:
             size = int.from_bytes(head, "little")
+            if size > _LARGEST_REPLY:
+                break
             data = stream.read(size)
             if len(data) < size:
                 break

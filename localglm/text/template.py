@@ -6,7 +6,8 @@ Renders in a separate process and marks which markers are the template's own.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
 from localglm.errors import LocalGlmError, ModelFileError, RequestError
@@ -20,6 +21,16 @@ from localglm.text.vocabulary import marker_texts
 
 _KEY = "tokenizer.chat_template"
 _BUILT_IN_NOTE = f"the file has no chat template ({_KEY}); the built-in GLM rendering is used"
+_LEVEL_NOTE = "the chat template of this file does not tell the levels low, high and max apart"
+_SLOW_NOTE = "the chat template of this file is slow; whether it knows the levels was not tried"
+_LEVEL_SECONDS = 0.25
+_LONGEST_SOURCE = 256 * 1024
+_SHORT_TALK = {
+    "messages": [{"role": "user", "content": "Hi"}],
+    "tools": None,
+    "add_generation_prompt": True,
+    "enable_thinking": True,
+}
 _WHY = {
     "time": "it ran longer than it may",
     "memory": "it asked for more memory than it may use",
@@ -41,18 +52,16 @@ class ChatTemplate:
         limits: Limits | None = None,
     ) -> None:
         self.is_built_in = source is None
-        self.notes = (_BUILT_IN_NOTE,) if source is None else ()
         self._source = BUILT_IN_TEMPLATE if source is None else source
         self._markers = MarkerSet.of(markers | frozenset(GLM_MARKERS))
         self._process = RenderProcess(limits or Limits())
-        result = self._process.render(self._source, None)
-        if isinstance(result, Failure):
+        notes = [_BUILT_IN_NOTE] if source is None else []
+        try:
+            self._spelling, level_notes = self._try_levels()
+        except LocalGlmError:
             self.close()
-            raise ModelFileError(
-                "the chat template of this file cannot be used",
-                why=_reason(result),
-                try_="use a file with a working template, or report it to the file's author",
-            )
+            raise
+        self.notes: tuple[str, ...] = (*notes, *level_notes)
 
     @classmethod
     def from_metadata(
@@ -64,11 +73,7 @@ class ChatTemplate:
         """
         source = metadata.get(_KEY)
         if source is not None and not isinstance(source, str):
-            raise ModelFileError(
-                "the chat template of this file cannot be used",
-                why=f"{_KEY} is {type(source).__name__}, not text",
-                try_="use a complete model file",
-            )
+            raise _file_error(f"{_KEY} is {type(source).__name__}, not text")
         return cls(source or None, markers=marker_texts(metadata), limits=limits)
 
     def __enter__(self) -> Self:
@@ -123,7 +128,7 @@ class ChatTemplate:
         variables = {
             **{key: wedge.break_all(value, self._markers) for key, value in given.items()},
             "add_generation_prompt": add_generation_prompt,
-            "reasoning_effort": level.value,
+            "reasoning_effort": self._spelling(level.value),
             "enable_thinking": effort is not Effort.OFF,
         }
         result = self._process.render(self._source, variables)
@@ -133,6 +138,34 @@ class ChatTemplate:
         if effort is Effort.OFF and add_generation_prompt and prompt.ends_in_open_block:
             return prompt.closed()
         return prompt
+
+    def _try_levels(self) -> tuple[Callable[[str], str], list[str]]:
+        """Render a short conversation at each level, before anything else is loaded.
+
+        A template that takes a level it does not know for another one would change the effort in
+        silence, so the spelling that tells the levels apart is found out.
+
+        Raises: ModelFileError when the template does not parse or breaks a limit.
+        """
+        if len(self._source) > _LONGEST_SOURCE:
+            raise _file_error(f"it has {len(self._source)} characters, at most {_LONGEST_SOURCE}")
+        end = time.monotonic() + _LEVEL_SECONDS
+        for spelling in (str.lower, str.capitalize):
+            texts: set[str] = set()
+            for level in (Effort.LOW, Effort.HIGH, Effort.MAX):
+                variables = {**_SHORT_TALK, "reasoning_effort": spelling(level.value)}
+                result = self._process.render(self._source, variables)
+                if isinstance(result, Failure):
+                    if result.kind in _WHY:
+                        raise _file_error(_reason(result))
+                    # It may want another conversation; a real one will tell.
+                    return str.lower, []
+                texts.add(result)
+                if time.monotonic() > end:
+                    return str.lower, [_SLOW_NOTE]
+            if len(texts) == 3:
+                return spelling, []
+        return str.lower, [_LEVEL_NOTE]
 
 
 def _as_json(value: object) -> str:
@@ -144,6 +177,14 @@ def _as_json(value: object) -> str:
             why=f"messages and tools must be JSON values ({error})",
             try_="send texts, numbers, lists and objects only",
         ) from None
+
+
+def _file_error(why: str) -> ModelFileError:
+    return ModelFileError(
+        "the chat template of this file cannot be used",
+        why=why,
+        try_="use a file with a working template, or report it to the file's author",
+    )
 
 
 def _reason(failure: Failure) -> str:

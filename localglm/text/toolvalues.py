@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn
 
@@ -35,7 +36,9 @@ def read_value(written: str, schema: object) -> object:
         value: object = json.loads(written, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return written
-    return written if _kind(value).isdisjoint(allowed) or isinstance(value, str) else value
+    if isinstance(value, str) or _kind(value).isdisjoint(allowed):
+        return written
+    return value
 
 
 def _kinds(schema: object) -> set[str]:
@@ -59,17 +62,18 @@ def _kinds_of(values: Iterable[object]) -> set[str]:
 
 
 def _kind(value: object) -> frozenset[str]:
-    if value is None:
-        return frozenset({"null"})
+    # A truth value is an int to Python, so it comes first.
     if isinstance(value, bool):
         return frozenset({"boolean"})
-    if isinstance(value, int):
-        return frozenset({"integer", "number"})
-    if isinstance(value, float):
-        return frozenset({"integer", "number"} if value.is_integer() else {"number"})
+    if isinstance(value, int | float):
+        if not math.isfinite(value):
+            return frozenset()
+        return frozenset({"integer", "number"} if value == int(value) else {"number"})
     if isinstance(value, str):
         return frozenset({"string"})
-    return frozenset({"array"} if isinstance(value, list) else {"object"})
+    if isinstance(value, list):
+        return frozenset({"array"})
+    return frozenset({"null"} if value is None else {"object"})
 
 
 def _refuse_constant(name: str) -> NoReturn:
