@@ -1,4 +1,7 @@
-"""Container, shards, key and name aliases: what is in a GGUF model set. Knows numpy and quant.types only."""
+"""Container, shards, key and name aliases: what is in a GGUF model set.
+
+Knows numpy and ``quant.types`` only.
+"""
 
 from localglm.gguf.file import ModelFile, open_model
 from localglm.gguf.header import TensorInfo

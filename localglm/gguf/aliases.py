@@ -1,6 +1,7 @@
 """Spellings: architecture names, key prefixes and keys that mean the same thing.
 
-Source: the two dialects of published files (``glm5next`` and ``glm5-next``) and an older converter draft.
+Source: the two dialects of published files (``glm5next`` and ``glm5-next``) and an older converter
+draft.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def architecture_keys(metadata: Mapping[str, object], architecture: str) -> dict
 
 
 def resolve(keys: Mapping[str, str], key: str) -> str | None:
-    """Return the file's spelling of ``key`` or of one of its aliases, or None when it has neither."""
+    """Return the file's spelling of ``key`` or of one of its aliases, or None."""
     for name in (key, *KEY_ALIASES.get(key, ())):
         if name in keys:
             return keys[name]

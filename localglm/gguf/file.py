@@ -61,7 +61,7 @@ class ModelFile:
         self.close()
 
     def get(self, key: str, default: object = None) -> object:
-        """Return the value of an architecture key given without its prefix, under any of its spellings."""
+        """Return the value of an architecture key, given without its prefix, in any spelling."""
         found = resolve(self._keys, key)
         return default if found is None else self.metadata[found]
 
@@ -94,7 +94,7 @@ def open_model(path: Path) -> ModelFile:
 
 
 def _map(path: Path) -> memoryview:
-    """Map a whole file read-only. The descriptor is closed at once; the map lives as long as its views."""
+    """Map a whole file read-only; the map lives as long as its views."""
     try:
         with ExitStack() as stack:
             descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))

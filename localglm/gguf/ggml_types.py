@@ -1,7 +1,7 @@
 """Tensor type ids of the GGUF format: names for messages, block sizes for byte ranges.
 
-``quant.types.StorageType`` lists what localglm computes with. This table adds the ids it only has to
-recognise, so that a refused tensor can be named and an ignored one can still be measured.
+``quant.types.StorageType`` lists what localglm computes with. This table adds the ids it only has
+to recognise, so that a refused tensor can be named and an ignored one can still be measured.
 
 Source: the GGUF format; checked against the ``gguf`` package in tests/gguf.
 """

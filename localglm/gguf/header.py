@@ -1,6 +1,7 @@
 """The header of one GGUF file: version, metadata, and where each tensor lies.
 
-Everything a header claims is checked against the bytes that are there. Tensor data is never touched.
+Everything a header claims is checked against the bytes that are there. Tensor data is never
+touched.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ DEFAULT_ALIGNMENT = 32
 class TensorInfo:
     """Where a tensor lies and what it is.
 
-    ``shape`` is in numpy order (outermost first) without the 1s a writer may append to ``ne``. ``offset`` counts from
-    the start of the file of ``shard``. ``type`` is None when localglm cannot compute with it; ``nbytes`` of a type
-    unknown altogether reaches to the next tensor.
+    ``shape`` is in numpy order (outermost first) without the 1s a writer may append to ``ne``.
+    ``offset`` counts from the start of the file of ``shard``. ``type`` is None when localglm cannot
+    compute with it; ``nbytes`` of a type unknown altogether reaches to the next tensor.
     """
 
     name: str
@@ -177,7 +178,7 @@ def _place(
         if start + nbytes > end_of_file:
             raise ModelFileError(
                 f"{cursor.file_name} is cut short",
-                why=f"tensor {name} needs bytes {start} to {start + nbytes}; the file has {end_of_file}",
+                why=f"tensor {name} ends at byte {start + nbytes}; the file has {end_of_file}",
                 try_="resume or repeat the download",
             )
         if start + nbytes > limit:

@@ -101,7 +101,7 @@ def _gguf_files(folder: Path) -> list[Path]:
 
 
 def _only_entry(folder: Path) -> SetEntry:
-    """Return the one model set of a folder. Vision projectors (mmproj) are no model of their own."""
+    """Return the one model set of a folder. A vision projector (mmproj) is no model."""
     entries = [e for e in group(_gguf_files(folder)) if "mmproj" not in e.base.casefold()]
     if len(entries) == 1:
         return entries[0]

@@ -1,7 +1,7 @@
 """Compare what the files of a set say about the split they come from.
 
-The number in the metadata counts from 0 (some writers: from 1), the one in the name from 1; the tensor count is that
-of the whole set; only the first file needs to hold the metadata.
+The number in the metadata counts from 0 (some writers: from 1), the one in the name from 1; the
+tensor count is that of the whole set; only the first file needs to hold the metadata.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def check_split(paths: Sequence[Path], headers: Sequence[Header]) -> None:
     held = sum(len(header.tensors) for header in headers)
     if total is not None and total != held:
         raise ModelFileError(
-            f"the set of {paths[0].name} holds {held} tensors, but its split.tensors.count is {total}",
-            why="the files are not one complete split",
+            f"the set of {paths[0].name} holds {held} tensors, but should hold {total}",
+            why=f"split.tensors.count is {total}: the files are not one complete split",
             try_="download the set again",
         )
 

@@ -1,7 +1,7 @@
 """String arrays of a GGUF header, decoded only when they are read.
 
-A vocabulary of this model family holds 155 thousand tokens and 318 thousand merges. Opening a file walks
-over their length fields and keeps nothing but the place where they start.
+A vocabulary of this model family holds 155 thousand tokens and 318 thousand merges. Opening a file
+walks over their length fields and keeps nothing but the place where they start.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which blocks of a file are the trunk and which is the draft block: the tensor list decides.
 
-Counts in the metadata and the blocks that are there disagree in real files: tools drop the draft block and leave the
-count, or the reverse.
+Counts in the metadata and the blocks that are there disagree in real files: tools drop the draft
+block and leave the count, or the reverse.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DRAFT_MARK = "nextn.eh_proj.weight"
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Trunk layers 0..trunk-1, and the index of the draft block or None. ``listed`` is the file's own count."""
+    """Trunk layers, the index of the draft block or None, and the file's own count of blocks."""
 
     trunk: int
     draft: int | None
@@ -33,7 +33,8 @@ class Blocks:
 def find_blocks(file: ModelFile, keys: Keys) -> Blocks:
     """Split the blocks of a file into trunk and draft block.
 
-    Raises: ModelFileError for a draft-only file and for counts that no reading of the tensors supports.
+    Raises: ModelFileError for a draft-only file and for counts that no reading of the tensors
+    supports.
     """
     listed = keys.count("block_count", high=max(1, len(file.tensors)))
     drafting = keys.optional_count("nextn_predict_layers", low=0, high=listed) or 0

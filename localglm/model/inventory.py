@@ -1,4 +1,4 @@
-"""The whole-set check: every tensor the geometry asks for is there, with its shape and a type we compute.
+"""The whole-set check: every needed tensor is there, with its shape and a type we compute.
 
 ``survey`` runs before anything is loaded and touches no tensor data.
 """
@@ -31,7 +31,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """A file that passed the check. ``tensors`` go by the usual names; ``geometry.draft`` is None without drafting."""
+    """A file that passed the check: tensors by their usual names; no draft in ``geometry``: no drafting."""
 
     geometry: Geometry
     tensors: Mapping[str, Found]

@@ -1,4 +1,7 @@
-"""Typed access to the architecture keys of a model file, with errors that name the key as the file spells it."""
+"""Typed access to the architecture keys of a model file.
+
+Errors name the key as the file spells it.
+"""
 
 from __future__ import annotations
 
@@ -107,8 +110,8 @@ class Keys:
     def per_layer(self, key: str, layers: int, lengths: frozenset[int]) -> list[object] | None:
         """Read one value for each of ``layers`` blocks; a scalar stands for all of them.
 
-        An array may have any length of ``lengths``. When it stops before the draft block, that block takes the last
-        value.
+        An array may have any length of ``lengths``. When it stops before the draft block, that
+        block takes the last value.
         """
         value = self._file.get(key)
         if value is None:

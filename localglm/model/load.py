@@ -32,8 +32,9 @@ def load_model(
 ) -> tuple[Geometry, ModelWeights]:
     """Check the whole set, then hand every weight to the device.
 
-    ``progress`` is called with the bytes done and the bytes in all. The matrices are views of the mapped file.
-    Raises: ModelFileError before anything reaches the device when the set does not pass the check.
+    ``progress`` is called with the bytes done and the bytes in all. The matrices are views of the
+    mapped file. Raises: ModelFileError before anything reaches the device when the set does not
+    pass the check.
     """
     return load_surveyed(file, survey(file), device, progress=progress)
 

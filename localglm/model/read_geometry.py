@@ -1,6 +1,9 @@
-"""From the metadata of a file to the geometry of the model; everything we cannot compute is refused by name.
+"""From the metadata of a file to the geometry of the model.
 
-Source: section 9 of the model specification (both dialects; defaults are those of the published files).
+Everything localglm cannot compute is refused by name.
+
+Source: section 9 of the model specification (both dialects; defaults are those of the published
+files).
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A tensor the model needs (or may have, when ``optional``). ``other`` is a second name for it."""
+    """A tensor the model needs, or may have (``optional``); ``other`` is a second name for it."""
 
     name: str
     shape: tuple[int, ...]
