@@ -1,0 +1,175 @@
+"""What the engine process sends back; ``request`` numbers the request an event belongs to."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+FinishReason: TypeAlias = Literal["end", "stop", "length", "cancelled", "tool_calls"]
+DeltaKind: TypeAlias = Literal["answer", "thinking"]
+
+
+class _Event(msgspec.Struct, frozen=True, kw_only=True):
+    request: int
+
+
+class Ready(_Event, frozen=True, kw_only=True, tag="ready"):
+    """Answer to Hello."""
+
+    version: int
+    pid: int
+
+
+class Beat(_Event, frozen=True, kw_only=True, tag="beat"):
+    """Sign of life: what the worker does and how many steps it has done since it started."""
+
+    stage: str
+    ticks: int
+
+
+class Loading(_Event, frozen=True, kw_only=True, tag="loading"):
+    """Progress of opening a model."""
+
+    stage: str
+    done: int
+    total: int
+
+
+class Opened(_Event, frozen=True, kw_only=True, tag="opened"):
+    """The model is open. ``token_bytes``: weight bytes read for one generated token."""
+
+    path: str
+    files: int
+    architecture: str
+    backend: str
+    context: int
+    vocabulary: int
+    weight_bytes: int
+    token_bytes: int
+    notes: tuple[str, ...] = ()
+
+
+class Prefill(_Event, frozen=True, kw_only=True, tag="prefill"):
+    """Progress of reading the prompt. ``cached`` tokens of ``total`` were kept from before."""
+
+    done: int
+    total: int
+    cached: int
+    tokens_per_s: float | None = None
+    seconds_left: float | None = None
+
+
+class Delta(_Event, frozen=True, kw_only=True, tag="delta"):
+    """More text of the answer or of the thinking."""
+
+    kind: DeltaKind
+    text: str
+
+
+class ToolCall(_Event, frozen=True, kw_only=True, tag="tool_call"):
+    """A complete tool call."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+class Notice(_Event, frozen=True, kw_only=True, tag="notice"):
+    """Something the user should know that is no failure."""
+
+    text: str
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens of one request. ``cached`` and ``read`` add up to ``prompt``."""
+
+    prompt: int
+    cached: int
+    read: int
+    generated: int
+    thinking: int
+
+
+class Timings(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds of one request. A rate is None when no token stands behind it."""
+
+    prefill_s: float
+    decode_s: float
+    first_token_s: float | None = None
+    prefill_tokens_per_s: float | None = None
+    decode_tokens_per_s: float | None = None
+    steps_s: tuple[float, ...] = ()
+
+
+class Done(_Event, frozen=True, kw_only=True, tag="done"):
+    """A generation ended. ``matched_stop`` is the stop string that ended it."""
+
+    reason: FinishReason
+    usage: Usage
+    timings: Timings
+    seed: int
+    matched_stop: str | None = None
+
+
+class Reply(_Event, frozen=True, kw_only=True, tag="reply"):
+    """A request without another answer was obeyed; ``handle`` names a kept state."""
+
+    handle: str | None = None
+
+
+class PlanReply(_Event, frozen=True, kw_only=True, tag="plan_reply"):
+    """Answer to Plan."""
+
+    total: int
+    cached: int
+    read: int
+
+
+class MemoryReply(_Event, frozen=True, kw_only=True, tag="memory_reply"):
+    """Answer to Memory: bytes by purpose."""
+
+    weights: int
+    buffers: int
+    mapped: int
+    sessions: dict[str, int] = {}
+    snapshots: int = 0
+    process: int = 0
+
+
+class StatsReply(_Event, frozen=True, kw_only=True, tag="stats_reply"):
+    """Answer to Stats: totals since the model was opened."""
+
+    requests: int
+    prompt_tokens: int
+    cached_tokens: int
+    generated_tokens: int
+    prefill_s: float
+    decode_s: float
+    sessions: dict[str, int] = {}
+
+
+class Failed(_Event, frozen=True, kw_only=True, tag="failed"):
+    """A request failed; ``kind`` is the class of ``localglm.errors``."""
+
+    kind: str
+    what: str
+    why: str
+    try_: str
+
+
+Event: TypeAlias = (
+    Ready
+    | Beat
+    | Loading
+    | Opened
+    | Prefill
+    | Delta
+    | ToolCall
+    | Notice
+    | Done
+    | Reply
+    | PlanReply
+    | MemoryReply
+    | StatsReply
+    | Failed
+)

@@ -1,0 +1,166 @@
+"""Messages between a front end and the engine process: every name, and how they are packed.
+
+Requests travel to the worker, events come back; every message is one frame holding a msgpack map
+whose ``type`` names the struct. Neither numpy nor the model is imported here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from localglm.engine.events import (
+    Beat,
+    Delta,
+    DeltaKind,
+    Done,
+    Event,
+    Failed,
+    FinishReason,
+    Loading,
+    MemoryReply,
+    Notice,
+    Opened,
+    PlanReply,
+    Prefill,
+    Ready,
+    Reply,
+    StatsReply,
+    Timings,
+    ToolCall,
+    Usage,
+)
+from localglm.engine.requests import (
+    CacheType,
+    Cancel,
+    ChatPrompt,
+    CloseModel,
+    Drop,
+    EndThinking,
+    Fork,
+    Generate,
+    Hello,
+    IdsPrompt,
+    Memory,
+    Message,
+    OpenModel,
+    Plan,
+    Prompt,
+    RandomPrompt,
+    Request,
+    Restore,
+    Role,
+    Sampling,
+    SetBudget,
+    Shutdown,
+    Snapshot,
+    Stats,
+    TextPrompt,
+)
+from localglm.errors import WorkerError
+
+__all__ = [
+    "FINAL_EVENTS",
+    "PROTOCOL_VERSION",
+    "Beat",
+    "CacheType",
+    "Cancel",
+    "ChatPrompt",
+    "CloseModel",
+    "Delta",
+    "DeltaKind",
+    "Done",
+    "Drop",
+    "EndThinking",
+    "Event",
+    "Failed",
+    "FinishReason",
+    "Fork",
+    "Generate",
+    "Hello",
+    "IdsPrompt",
+    "Loading",
+    "Memory",
+    "MemoryReply",
+    "Message",
+    "Notice",
+    "OpenModel",
+    "Opened",
+    "Plan",
+    "PlanReply",
+    "Prefill",
+    "Prompt",
+    "RandomPrompt",
+    "Ready",
+    "Reply",
+    "Request",
+    "Restore",
+    "Role",
+    "Sampling",
+    "SetBudget",
+    "Shutdown",
+    "Snapshot",
+    "Stats",
+    "StatsReply",
+    "TextPrompt",
+    "Timings",
+    "ToolCall",
+    "Usage",
+    "check_version",
+    "decode_event",
+    "decode_request",
+    "encode",
+]
+
+PROTOCOL_VERSION: Final = 1
+FINAL_EVENTS: Final = (Ready, Opened, Done, Reply, PlanReply, MemoryReply, StatsReply, Failed)
+"""Events that end the request they belong to."""
+
+
+def encode(message: Request | Event) -> bytes:
+    """Pack one message."""
+    return msgspec.msgpack.encode(message)
+
+
+def decode_request(payload: bytes) -> Request:
+    """Unpack what a front end sent.
+
+    Raises: WorkerError when it is no request of this version.
+    """
+    try:
+        return msgspec.msgpack.decode(payload, type=Request)
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+        raise _malformed("request", payload, error) from error
+
+
+def decode_event(payload: bytes) -> Event:
+    """Unpack what the worker sent.
+
+    Raises: WorkerError when it is no event of this version.
+    """
+    try:
+        return msgspec.msgpack.decode(payload, type=Event)
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+        raise _malformed("event", payload, error) from error
+
+
+def _malformed(kind: str, payload: bytes, error: Exception) -> WorkerError:
+    return WorkerError(
+        f"a malformed {kind} of {len(payload)} bytes came over the engine's pipe",
+        why=str(error),
+        try_="repeat the request; the engine is started again",
+    )
+
+
+def check_version(found: int) -> None:
+    """Refuse the other side when it speaks another version.
+
+    Raises: WorkerError naming both versions.
+    """
+    if found != PROTOCOL_VERSION:
+        raise WorkerError(
+            f"the other side speaks engine protocol {found}, this one {PROTOCOL_VERSION}",
+            why="the program was replaced while it ran, or two installations mix",
+            try_="start localglm again",
+        )

@@ -1,0 +1,208 @@
+"""The engine behind the protocol: obeys one request after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from localglm.engine import protocol as p
+from localglm.engine.control import Control, Status
+from localglm.engine.failures import to_failed
+from localglm.engine.generation import Desk, Generation
+from localglm.engine.session import Recipe, Sessions
+from localglm.errors import LocalGlmError, NumericFaultError, RequestError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from localglm.engine.model_port import OpenedModel, Opener
+
+AUTO_CONTEXT = 32768
+
+
+class _Table:
+    """An open model with its sessions and totals."""
+
+    def __init__(self, request: p.OpenModel, opened: OpenedModel) -> None:
+        limit = opened.facts.context_length
+        self.opened = opened
+        self.chunk = request.chunk
+        self.context = min(limit, AUTO_CONTEXT) if request.context is None else request.context
+        self.sessions = Sessions(
+            Recipe(opened.model, self.context, request.cache_type, opened.text.marked)
+        )
+        self.done: list[p.Done] = []
+
+
+class Service:
+    """Obeys requests. ``send`` delivers events; ``status`` tells other threads what runs."""
+
+    def __init__(self, opener: Opener, send: Callable[[p.Event], None], status: Status) -> None:
+        self._opener = opener
+        self._send = send
+        self._status = status
+        self._table: _Table | None = None
+
+    def obey(self, request: p.Request, control: Control) -> None:
+        """Run one request to its last event; a failure is an event too."""
+        self._status.request = request.request
+        try:
+            self._send(self._answer(request, control))
+        except (Exception, MemoryError) as error:  # noqa: BLE001 - the edge of the process
+            self._send(to_failed(request.request, error))
+        finally:
+            self._status.request = None
+            self._status.tick("waiting")
+
+    def _answer(self, request: p.Request, control: Control) -> p.Event:
+        if isinstance(request, p.Generate):
+            return self._generate(request, control)
+        if isinstance(request, p.OpenModel):
+            return self._open(request)
+        answers: dict[type[Any], Callable[[Any], p.Event]] = {
+            p.CloseModel: self._close,
+            p.Plan: self._plan,
+            p.Memory: self._memory,
+            p.Stats: self._stats,
+            p.Snapshot: self._snapshot,
+            p.Restore: self._restore,
+            p.Fork: self._fork,
+            p.Drop: self._drop,
+        }
+        return answers[type(request)](request)
+
+    # -- kept states ---------------------------------------------------------------------------
+    def _snapshot(self, request: p.Snapshot) -> p.Reply:
+        handle = self._open_table().sessions.snapshot(request.session)
+        return p.Reply(request=request.request, handle=handle)
+
+    def _restore(self, request: p.Restore) -> p.Reply:
+        self._open_table().sessions.restore(request.handle)
+        return p.Reply(request=request.request)
+
+    def _fork(self, request: p.Fork) -> p.Reply:
+        self._open_table().sessions.fork(request.session, request.target)
+        return p.Reply(request=request.request)
+
+    def _drop(self, request: p.Drop) -> p.Reply:
+        sessions = self._open_table().sessions
+        sessions.drop(handle=request.handle, session=request.session)
+        return p.Reply(request=request.request)
+
+    # -- model ---------------------------------------------------------------------------------
+    def _open(self, request: p.OpenModel) -> p.Opened:
+        _check_positive("chunk", request.chunk)
+        _check_positive("context", request.context)
+        _check_positive("threads", request.threads)
+        self.close()
+
+        def progress(stage: str, done: int, total: int) -> None:
+            self._status.tick(f"opening the model: {stage}")
+            self._send(p.Loading(request=request.request, stage=stage, done=done, total=total))
+
+        self._status.tick("opening the model")
+        opened = self._opener(request, progress)
+        facts = opened.facts
+        if request.context is not None and request.context > facts.context_length:
+            opened.close()
+            raise UsageError(
+                f"a context of {request.context} tokens was asked for",
+                why=f"the file says the model reads at most {facts.context_length}",
+                try_=f"use --context {facts.context_length} or less",
+            )
+        self._table = _Table(request, opened)
+        return p.Opened(
+            request=request.request,
+            path=request.path,
+            files=facts.files,
+            architecture=facts.architecture,
+            backend=facts.backend,
+            context=self._table.context,
+            vocabulary=facts.vocabulary,
+            weight_bytes=facts.weight_bytes,
+            token_bytes=facts.token_bytes,
+            notes=facts.notes,
+        )
+
+    def _close(self, request: p.CloseModel) -> p.Reply:
+        self.close()
+        return p.Reply(request=request.request)
+
+    def close(self) -> None:
+        """Free the model; harmless when none is open."""
+        table, self._table = self._table, None
+        if table is not None:
+            table.sessions.by_name.clear()
+            table.opened.close()
+
+    def _open_table(self) -> _Table:
+        if self._table is None:
+            raise RequestError(
+                "no model is open", why="the request needs one", try_="open a model first"
+            )
+        return self._table
+
+    # -- requests ------------------------------------------------------------------------------
+    def _generate(self, request: p.Generate, control: Control) -> p.Done:
+        table = self._open_table()
+        table.opened.verify()
+        session = table.sessions.get(request.session)
+        desk = Desk(
+            table.opened, session, self._status, control, self._send, table.context, table.chunk
+        )
+        try:
+            done = Generation(desk, request).run()
+        except BaseException as error:
+            is_ours = isinstance(error, LocalGlmError) and not isinstance(error, NumericFaultError)
+            if not is_ours:
+                session.reset()
+            raise
+        table.done.append(done)
+        return done
+
+    def _plan(self, request: p.Plan) -> p.PlanReply:
+        table = self._open_table()
+        session = table.sessions.get(request.session)
+        ids = table.opened.text.prepare(request.prompt, session.known()).ids
+        cached = session.reuse(ids).cached
+        return p.PlanReply(
+            request=request.request, total=len(ids), cached=cached, read=len(ids) - cached
+        )
+
+    def _memory(self, request: p.Memory) -> p.MemoryReply:
+        table = self._open_table()
+        report = table.opened.memory()
+        sessions = table.sessions.by_name
+        return p.MemoryReply(
+            request=request.request,
+            weights=report.weights,
+            buffers=report.buffers,
+            mapped=report.mapped,
+            sessions={name: s.state.nbytes for name, s in sessions.items()},
+            snapshots=sum(s.point_count for s in sessions.values()),
+            process=int(psutil.Process().memory_info().rss),
+        )
+
+    def _stats(self, request: p.Stats) -> p.StatsReply:
+        table = self._open_table()
+        usages = [done.usage for done in table.done]
+        return p.StatsReply(
+            request=request.request,
+            requests=len(usages),
+            prompt_tokens=sum(u.prompt for u in usages),
+            cached_tokens=sum(u.cached for u in usages),
+            generated_tokens=sum(u.generated for u in usages),
+            prefill_s=sum(d.timings.prefill_s for d in table.done),
+            decode_s=sum(d.timings.decode_s for d in table.done),
+            sessions={n: s.state.position for n, s in table.sessions.by_name.items()},
+        )
+
+
+def _check_positive(name: str, value: int | None) -> None:
+    if value is not None and value < 1:
+        raise UsageError(
+            f"{name} = {value} is out of range",
+            why="accepted: 1 or more",
+            try_=f"leave {name} out to use the default",
+        )
