@@ -1,0 +1,1 @@
+"""Inputs of the op tests, one file per op family: ordinary, awkward and degenerate."""
