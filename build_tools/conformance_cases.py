@@ -12,7 +12,7 @@ import numpy as np
 
 from localglm.quant import iq1, iq2, iq3, iq4, k_quants, run32
 from localglm.quant.types import Family, StorageType
-from localglm.quant.unpack import unpack
+from localglm.quant.unpack import UNPACKERS, unpack
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -22,7 +22,7 @@ WIDEST = 2560
 
 LAYOUTS = {
     kind: getattr(module, kind.name)
-    for kind in StorageType
+    for kind in UNPACKERS
     for module in (iq1, iq2, iq3, iq4, k_quants, run32)
     if hasattr(module, kind.name)
 }
@@ -66,13 +66,15 @@ def raw(seed: int, count: int) -> Array:
 def uniform(seed: int, *shape: int) -> Array:
     """Return float64 numbers in [0, 1)."""
     words = raw(seed, int(np.prod(shape)))
-    return ((words >> np.uint64(11)).astype(np.float64) * 2.0**-53).reshape(shape)
+    fractions: Array = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return fractions.reshape(shape)
 
 
 def bell(seed: int, *shape: int) -> Array:
     """Return float32 numbers of a bell-shaped spread in (-2, 2)."""
     four = uniform(seed, 4, *shape)
-    return (((four[0] + four[1]) + (four[2] + four[3])) - 2.0).astype(np.float32)
+    centred: Array = ((four[0] + four[1]) + (four[2] + four[3])) - 2.0
+    return centred.astype(np.float32)
 
 
 def random_bytes(seed: int, *shape: int) -> Array:
