@@ -19,11 +19,10 @@ U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
 _FORMATS = dict(
     zip((U8, I8, U16, I16, U32, I32, F32, BOOL, U64, I64, F64), "BbHhIif?Qqd", strict=True)
 )
-SPECIAL_TOKENS = tuple(
-    "<|endoftext|> [MASK] [gMASK] [sMASK] <sop> <eop> <|system|> <|user|> <|assistant|>"
-    " <|observation|> <think> </think> <tool_call> </tool_call> <tool_response> </tool_response>"
-    " <arg_key> </arg_key> <arg_value> </arg_value>".split()
-)
+_PAIRED = ("think", "tool_call", "tool_response", "arg_key", "arg_value")
+_SINGLE = ("<|endoftext|>", "[MASK]", "[gMASK]", "[sMASK]", "<sop>", "<eop>", "<|system|>")
+_TURNS = ("<|user|>", "<|assistant|>", "<|observation|>")
+SPECIAL_TOKENS = (*_SINGLE, *_TURNS, *(f"<{end}{name}>" for name in _PAIRED for end in ("", "/")))
 TEMPLATE = (
     "[gMASK]<sop><|system|>Reasoning Effort: {{ 'Low' if reasoning_effort == 'low' else"
     " 'High' if reasoning_effort == 'high' else 'Max' }}"
@@ -53,7 +52,7 @@ class Value:
 
 @dataclass
 class Tensor:
-    """A tensor: ``ne`` innermost first, file type id, bytes. ``offset`` None: after the last one."""
+    """A tensor: ``ne`` innermost first, file type id, bytes. ``offset`` None: after the last."""
 
     name: str
     ne: tuple[int, ...]
@@ -82,7 +81,7 @@ class Content:
 class Tiny:
     """A tiny model. ``layers``: K for linear, M for latent attention, the draft block not counted.
 
-    ``storage`` is the type of every matrix, ``storage_of`` of those whose name ends so; a type
+    ``storage`` is the type of matrices, ``storage_of`` of those whose name ends so; a type
     whose blocks do not fit a row gives way to F16. Vectors are F32. Widths of 256 and more make
     room for all types.
     """

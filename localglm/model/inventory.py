@@ -31,7 +31,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """A file that passed the check: tensors by their usual names; no draft in ``geometry``: no drafting."""
+    """A file that passed: tensors by their usual names; ``geometry.draft`` None: no drafting."""
 
     geometry: Geometry
     tensors: Mapping[str, Found]

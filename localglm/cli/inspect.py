@@ -1,0 +1,101 @@
+"""``localglm inspect``: what a model file holds, read from its header alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from localglm.model.describe import Description
+
+
+@click.command("inspect")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(model: Path, as_json: bool) -> None:
+    """Check MODEL and print what it holds.
+
+    MODEL is a GGUF file, any shard of a split file, or a folder. Only headers are read.
+    """
+    from localglm.gguf import open_model  # noqa: PLC0415 - keeps --help light
+    from localglm.model.describe import describe  # noqa: PLC0415
+
+    with open_model(model) as file:
+        description = describe(file)
+    if as_json:
+        data = {"schema_version": 1, "command": "inspect", "data": description.as_json()}
+        click.echo(json.dumps(data, indent=1))
+        return
+    for line in _lines(description):
+        click.echo(line)
+
+
+def _lines(about: Description) -> Iterator[str]:
+    parameters, layers, tokenizer = about.parameters, about.layers, about.tokenizer
+    count = len(about.files)
+    yield _row("model", _safe(about.name or Path(about.files[0]).name))
+    yield _row("architecture", _safe(about.architecture))
+    yield _row("files", f"{count}, {_size(about.file_bytes)}")
+    yield _row(
+        "parameters",
+        f"{_millions(parameters.trunk)}, {_millions(parameters.per_token)} used per token",
+    )
+    draft = f"yes, {_millions(parameters.draft)} parameters" if about.drafts else "no"
+    yield _row("draft block", draft)
+    yield _row(
+        "layers",
+        f"{layers.trunk}: {layers.linear} linear and {layers.latent} latent attention;"
+        f" {layers.dense} dense and {layers.routed} with experts",
+    )
+    moe = about.geometry.moe
+    yield _row("experts", f"{moe.experts} per layer, {moe.used} used per token")
+    yield _row("context", f"{about.geometry.context_length:,} tokens")
+    yield _row("tokenizer", _tokenizer(about))
+    yield _row("chat template", "yes" if tokenizer.has_template else "no")
+    yield _row("missing", ", ".join(about.missing) or "nothing")
+    yield ""
+    yield f"{'role':<22}{'type':<10}{'tensors':>8}{'parameters':>14}{'bytes':>12}"
+    for item in about.storage:
+        row = f"{item.role:<22}{item.type:<10}{item.tensors:>8}"
+        yield f"{row}{_millions(item.parameters):>14}{_size(item.nbytes):>12}"
+    if about.notes:
+        yield ""
+    for note in about.notes:
+        yield f"note: {_safe(note)}"
+
+
+def _tokenizer(about: Description) -> str:
+    facts = about.tokenizer
+    if facts.tokens is None:
+        return "none"
+    name = " ".join(_safe(part) for part in (facts.model, facts.pre) if part)
+    merges = f", {facts.merges:,} merges" if facts.merges is not None else ""
+    return f"{name}, {facts.tokens:,} tokens{merges}, {about.geometry.vocabulary:,} rows"
+
+
+def _row(label: str, text: str) -> str:
+    return f"{label:<15}{text}"
+
+
+def _safe(text: str) -> str:
+    """Show text from the file without control characters."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def _millions(count: int) -> str:
+    if count >= 10**9:
+        return f"{count / 10**9:.2f} B"
+    if count >= 10**6:
+        return f"{count / 10**6:.1f} M"
+    return f"{count:,}"
+
+
+def _size(nbytes: int) -> str:
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if nbytes >= size:
+            return f"{nbytes / size:.1f} {unit}"
+    return f"{nbytes} B"
