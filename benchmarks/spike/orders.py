@@ -2,6 +2,7 @@
 
 A: eight partials (block or run mod 8), added 0..7. B: the same partials, added by a tree.
 C: one sum, block after block. D: 32 partials (block mod 32), added by a tree.
+F: 32-value types only; as A, but the eight blocks of a run are chained by fma instead of a tree.
 """
 
 from __future__ import annotations
@@ -60,6 +61,18 @@ def _by_runs(factors: F32, sums: F32) -> list[F32]:
     return parts
 
 
+def _by_chains(factors: F32, sums: F32) -> list[F32]:
+    shape = (*factors.shape[:-1], -1, 8)
+    f, s = factors.reshape(shape), sums.reshape(shape)
+    runs = np.zeros(f.shape[:-1], np.float32)
+    for b in range(8):
+        runs = fma(f[..., b], s[..., b], runs)
+    parts = [np.zeros(factors.shape[:-1], np.float32) for _ in range(8)]
+    for r in range(runs.shape[-1]):
+        parts[r % 8] = parts[r % 8] + runs[..., r]
+    return parts
+
+
 def total(fmt: Format, order: str, factors: F32, sums: I32) -> F32:
     """Return the row results of one exact order from d_w * d_x and S, [..., blocks] -> [...]."""
     s = sums.astype(np.float32)
@@ -72,4 +85,6 @@ def total(fmt: Format, order: str, factors: F32, sums: I32) -> F32:
         return _tree(eight())
     if order == "C":
         return _by_fma(factors, s, 1)[0]
+    if order == "F":
+        return _in_order(_by_chains(factors, s))
     return _tree(_by_fma(factors, s, 32))

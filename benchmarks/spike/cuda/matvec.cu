@@ -69,7 +69,11 @@ template <int ORDER> DEVICE float finish_blocks(const f2 *fs) {
     }
     if (ORDER == C) return p[0];
     if (ORDER == B) return tree<8>(p);
-    if (ORDER == D) return tree<16>(p);
+    if (ORDER == D) {
+#pragma unroll
+        for (int j = 0; j < 16; j++) p[j] += 0.0f; /* partials 16..31 have no block in this row */
+        return tree<16>(p);
+    }
 #pragma unroll
     for (int j = 1; j < 8; j++) p[0] += p[j];
     return p[0];
@@ -152,12 +156,13 @@ template <int ORDER> DEVICE void q8_rows(operands o) {
 }
 
 /* Order F of Q8_0: a half warp a row, a lane a run; the plane is stored block-in-run first,
- * [row pair][block][halves of 16 bytes][row, run], so that the loads stay contiguous. */
+ * [row pair][block][halves of 16 bytes][row, run], so that the loads stay contiguous; the
+ * activations are [block][half][run]. */
 DEVICE void q8_chain(operands o) {
     SHARED static float runs[WARPS][ROWS][17];
     int lane = thread() & 31, warp = thread() >> 5, run = lane & 15;
     int row0 = (block_x() * WARPS + warp) * ROWS;
-    const v4 *x = (const v4 *)o.x + 16 * run;
+    const v4 *x = (const v4 *)o.x + run;
 #pragma unroll
     for (int pair = 0; pair < ROWS / 2; pair++) {
         const v4 *w = (const v4 *)o.plane0 + (long)(row0 / 2 + pair) * 512 + lane;
@@ -165,8 +170,8 @@ DEVICE void q8_chain(operands o) {
         float t = 0.0f;
 #pragma unroll
         for (int b = 0; b < 8; b++) {
-            int s = dot16(w[64 * b + 32], x[2 * b + 1], dot16(w[64 * b], x[2 * b], 0));
-            t = fma(half(d[32 * b]) * o.x_scale[8 * run + b], (float)s, t);
+            int s = dot16(w[64 * b + 32], x[32 * b + 16], dot16(w[64 * b], x[32 * b], 0));
+            t = fma(half(d[32 * b]) * o.x_scale[16 * b + run], (float)s, t);
         }
         runs[warp][2 * pair + (lane >> 4)][run] = t;
     }
