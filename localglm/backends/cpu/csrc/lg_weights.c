@@ -57,7 +57,8 @@ int lg_acts_init(lg_acts *acts, lg_pool *pool, const lg_kernel_set *set, int fam
     int64_t sums = family == LG_RUN32 ? padded / 32 : padded / 16;
     int quantised = family != LG_FLOAT;
     acts->rows = malloc((size_t)count * sizeof *acts->rows);
-    acts->memory = quantised ? malloc((size_t)count * (size_t)(padded + 4 * scales + 2 * sums)) : NULL;
+    size_t bytes = (size_t)count * (size_t)(padded + 4 * scales + 2 * sums) + 64;
+    acts->memory = quantised ? malloc(bytes) : NULL;
     if (!acts->rows || (quantised && !acts->memory)) {
         lg_acts_free(acts);
         return LG_NO_MEMORY;
@@ -66,9 +67,9 @@ int lg_acts_init(lg_acts *acts, lg_pool *pool, const lg_kernel_set *set, int fam
         for (int64_t t = 0; t < count; t++) acts->rows[t] = (lg_row){.x = x + t * cols};
         return LG_OK;
     }
-    float *d = acts->memory;
+    int8_t *q = (int8_t *)(((uintptr_t)acts->memory + 63) / 64 * 64); /* whole cache lines for the kernels */
+    float *d = (float *)(q + count * padded);
     int16_t *sum = (int16_t *)(d + count * scales);
-    int8_t *q = (int8_t *)(sum + count * sums);
     for (int64_t t = 0; t < count; t++)
         acts->rows[t] = (lg_row){x + t * cols, q + t * padded, d + t * scales, sum + t * sums};
     quantise_task task = {family == LG_RUN32 ? set->run32 : set->super, acts->rows, cols};

@@ -22,12 +22,19 @@ typedef struct {
 typedef void (*lg_unpack256)(const uint8_t *block, lg_block256 *out);
 typedef void (*lg_unpack32)(const uint8_t *block, lg_block32 *out);
 
-/* What all blocks of a super-block type share. */
+/* What sets a type apart. The last two say how the vector kernels hold it (dot_avx2.h). */
+enum { LG_HAS_MIN = 1, LG_SIGNED = 2, LG_BIASED = 4 };
+
 typedef struct {
     int bytes;
     float factor; /* d_w = d * factor */
-    int has_min;
+    int flags;
 } lg_form256;
+
+typedef struct {
+    int bytes, flags;
+    int centre; /* LG_BIASED: what the vector kernels leave added to each weight */
+} lg_form32;
 
 LG_INLINE int32_t dot_bytes(const int8_t *a, const int8_t *b, int count) {
     int32_t s = 0;
@@ -54,18 +61,19 @@ LG_INLINE void portable_super(const uint8_t *row, int64_t n, const lg_row *x, fl
     for (int64_t b = 0; b < n / 256; b++) {
         unpack(row + b * form.bytes, &block);
         float d = lg_half(block.d) * form.factor;
-        float m = form.has_min ? lg_half(block.m) : 0.0f;
+        float m = form.flags & LG_HAS_MIN ? lg_half(block.m) : 0.0f;
         for (int t = 0; t < tokens; t++) {
             float dx = x[t].d[b];
             sum_super(partials[t], b, d * dx, dot_block256(&block, x[t].q + 256 * b));
-            if (form.has_min) sum_minimum(partials[t], b, m * dx, dot_minima(&block, x[t].sum + 16 * b));
+            if (form.flags & LG_HAS_MIN)
+                sum_minimum(partials[t], b, m * dx, dot_minima(&block, x[t].sum + 16 * b));
         }
     }
     for (int t = 0; t < tokens; t++) y[t] = sum_finish(partials[t]);
 }
 
 LG_INLINE void portable_run32(const uint8_t *row, int64_t n, const lg_row *x, float *y, int tokens,
-                              int bytes, int has_min, lg_unpack32 unpack) {
+                              lg_form32 form, lg_unpack32 unpack) {
     float partials[LG_TILE][8] = {{0.0f}};
     lg_block32 block;
     int64_t blocks = n / 32;
@@ -73,12 +81,12 @@ LG_INLINE void portable_run32(const uint8_t *row, int64_t n, const lg_row *x, fl
         float p[LG_TILE][8] = {{0.0f}};
         for (int k = 0; k < 8 && 8 * r + k < blocks; k++) {
             int64_t b = 8 * r + k;
-            unpack(row + b * bytes, &block);
-            float d = lg_half(block.d), m = has_min ? lg_half(block.m) : 0.0f;
+            unpack(row + b * form.bytes, &block);
+            float d = lg_half(block.d), m = form.flags & LG_HAS_MIN ? lg_half(block.m) : 0.0f;
             for (int t = 0; t < tokens; t++) {
                 float dx = x[t].d[b];
                 p[t][k] = (d * dx) * (float)dot_bytes(block.w, x[t].q + 32 * b, 32);
-                if (has_min) p[t][k] = lg_fma(m * dx, (float)x[t].sum[b], p[t][k]);
+                if (form.flags & LG_HAS_MIN) p[t][k] = lg_fma(m * dx, (float)x[t].sum[b], p[t][k]);
             }
         }
         for (int t = 0; t < tokens; t++) sum_run(partials[t], r, p[t]);

@@ -11,17 +11,21 @@ LG_INLINE void decode_super(const uint8_t *row, int64_t n, float *out, lg_form25
     lg_block256 block;
     for (int64_t b = 0; b < n / 256; b++) {
         unpack(row + b * form.bytes, &block);
-        float d = lg_half(block.d) * form.factor, m = form.has_min ? lg_half(block.m) : 0.0f;
+        float d = lg_half(block.d) * form.factor, m = form.flags & LG_HAS_MIN ? lg_half(block.m) : 0.0f;
         for (int i = 0; i < 256; i++) {
             float value = (d * (float)block.scale[i / 16]) * (float)block.w[i];
-            out[256 * b + i] = form.has_min ? value - m * (float)block.min[i / 16] : value;
+            out[256 * b + i] = form.flags & LG_HAS_MIN ? value - m * (float)block.min[i / 16] : value;
         }
     }
 }
 
+#if defined(__AVX2__)
+#define DOT_SUPER(type, tokens) avx2_super(row, n, x, y, tokens, form_##type, vector_##type)
+#else
 #define DOT_SUPER(type, tokens) portable_super(row, n, x, y, tokens, form_##type, unpack_##type)
+#endif
 
-/* Form: bytes of a block, d_w / d, minima. */
+/* The further arguments are the fields of lg_form256. */
 #define SUPER_TYPE(type, ...)                                                                  \
     static const lg_form256 form_##type = {__VA_ARGS__};                                       \
     void LG_NAME(one_##type)(const uint8_t *row, int64_t n, const lg_row *x, float *y) {       \

@@ -1,0 +1,186 @@
+/* Row products with AVX2. Eight block sums become one vector, so that the float steps of section 3 run for
+ * eight blocks at once.
+ *
+ * Weights are held as unsigned bytes u for the unsigned-by-signed multiply, in one of three ways:
+ *   plain   the weight is u;
+ *   biased  the weight is u - c; -c * scale * (sum of x) is added through the sums kept with x;
+ *   signed  the weight is u with the sign of the byte s, which is given to x instead.
+ * The multiply adds two neighbours in 16 bits with saturation. It never saturates here: u <= 128 in every
+ * type (-128 of Q8_0 is the largest magnitude) and |x| <= 127 by section 1, so a pair is at most
+ * 2 * 128 * 127 = 32512 < 32767. The next multiply, by 16-bit scales of magnitude <= 128, adds pairs in 32
+ * bits: at most 2 * 32512 * 128 in each of the eight steps of a lane, far below 2^31. */
+#ifndef LG_DOT_AVX2_H
+#define LG_DOT_AVX2_H
+
+#include <immintrin.h>
+
+#include "dot_portable.h"
+
+/* Scales, biases and minima are 16 int16: groups 0, 2, .., 14, then 1, 3, .., 15, the order of lg_row.sum. */
+typedef struct {
+    __m256i u[8], s[8]; /* 32 weights each, in order */
+    __m256i scale, bias, min;
+    uint16_t d, m;
+} lg_vector256;
+
+typedef struct {
+    __m256i u, s;
+    uint16_t d, m;
+} lg_vector32;
+
+typedef void (*lg_vector_unpack256)(const uint8_t *block, lg_vector256 *out);
+typedef void (*lg_vector_unpack32)(const uint8_t *block, lg_vector32 *out);
+
+LG_INLINE __m256i load256(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
+LG_INLINE __m128i load128(const void *p) { return _mm_loadu_si128((const __m128i *)p); }
+
+LG_INLINE __m256 halves8(const uint16_t *h) { return _mm256_cvtph_ps(load128(h)); }
+
+/* Lane k of the result is the sum of the lanes of v[k]. */
+LG_INLINE __m256i add_lanes8(const __m256i *v) {
+    __m256i a = _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
+    __m256i b = _mm256_hadd_epi32(_mm256_hadd_epi32(v[4], v[5]), _mm256_hadd_epi32(v[6], v[7]));
+    return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
+}
+
+LG_INLINE int32_t add_lanes(__m256i v) {
+    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    s = _mm_hadd_epi32(s, s);
+    return _mm_cvtsi128_si32(_mm_hadd_epi32(s, s));
+}
+
+/* Scales of groups 2 j (low half) and 2 j + 1 (high half), for weights 32 j .. 32 j + 31. */
+LG_INLINE void spread_scales(__m256i scale, __m256i *out) {
+    for (int j = 0; j < 8; j++)
+        out[j] = _mm256_shuffle_epi8(scale, _mm256_set1_epi16((short)(2 * j | (2 * j + 1) << 8)));
+}
+
+LG_INLINE __m256i multiply32(__m256i u, __m256i s, const int8_t *q, int flags) {
+    __m256i x = load256(q);
+    return _mm256_maddubs_epi16(u, flags & LG_SIGNED ? _mm256_sign_epi8(x, s) : x);
+}
+
+LG_INLINE __m256i multiply256(const lg_vector256 *w, const __m256i *scales, const int8_t *q,
+                              const int16_t *sum, int flags) {
+    __m256i total = flags & LG_BIASED ? _mm256_madd_epi16(w->bias, load256(sum)) : _mm256_setzero_si256();
+    for (int j = 0; j < 8; j++) {
+        __m256i pairs = multiply32(w->u[j], w->s[j], q + 32 * j, flags);
+        total = _mm256_add_epi32(total, _mm256_madd_epi16(pairs, scales[j]));
+    }
+    return total;
+}
+
+/* Blocks b .. b + 7 into the partials of each token. */
+LG_INLINE void super8(const uint8_t *row, int64_t b, const lg_row *x, __m256 *partials, int tokens,
+                      lg_form256 form, lg_vector_unpack256 unpack) {
+    __m256i s[LG_TILE][8], m[LG_TILE][8];
+    uint16_t halves[8], minima[8];
+#pragma clang loop unroll(disable)
+    for (int k = 0; k < 8; k++) {
+        lg_vector256 w;
+        __m256i scales[8];
+        unpack(row + (b + k) * form.bytes, &w);
+        spread_scales(w.scale, scales);
+        halves[k] = w.d;
+        if (form.flags & LG_HAS_MIN) minima[k] = w.m;
+        for (int t = 0; t < tokens; t++) {
+            const int16_t *sum = x[t].sum + 16 * (b + k);
+            s[t][k] = multiply256(&w, scales, x[t].q + 256 * (b + k), sum, form.flags);
+            if (form.flags & LG_HAS_MIN) m[t][k] = _mm256_madd_epi16(w.min, load256(sum));
+        }
+    }
+    __m256 d = _mm256_mul_ps(halves8(halves), _mm256_set1_ps(form.factor));
+    for (int t = 0; t < tokens; t++) {
+        __m256 dx = _mm256_loadu_ps(x[t].d + b);
+        partials[t] = sum_super8(partials[t], _mm256_mul_ps(d, dx), add_lanes8(s[t]));
+        if (form.flags & LG_HAS_MIN)
+            partials[t] = sum_minimum8(partials[t], _mm256_mul_ps(halves8(minima), dx), add_lanes8(m[t]));
+    }
+}
+
+/* The blocks behind the last whole group of eight. */
+LG_INLINE void super_rest(const uint8_t *row, int64_t b, const lg_row *x, float partials[][8], int tokens,
+                          lg_form256 form, lg_vector_unpack256 unpack) {
+    lg_vector256 w;
+    __m256i scales[8];
+    unpack(row + b * form.bytes, &w);
+    spread_scales(w.scale, scales);
+    float d = lg_half(w.d) * form.factor;
+    for (int t = 0; t < tokens; t++) {
+        const int16_t *sum = x[t].sum + 16 * b;
+        __m256i s = multiply256(&w, scales, x[t].q + 256 * b, sum, form.flags);
+        sum_super(partials[t], b, d * x[t].d[b], add_lanes(s));
+        if (form.flags & LG_HAS_MIN)
+            sum_minimum(partials[t], b, lg_half(w.m) * x[t].d[b],
+                        add_lanes(_mm256_madd_epi16(w.min, load256(sum))));
+    }
+}
+
+LG_INLINE void avx2_super(const uint8_t *row, int64_t n, const lg_row *x, float *y, int tokens, lg_form256 form,
+                          lg_vector_unpack256 unpack) {
+    __m256 partials[LG_TILE];
+    float stored[LG_TILE][8];
+    int64_t blocks = n / 256, whole = blocks / 8 * 8;
+    for (int t = 0; t < tokens; t++) partials[t] = _mm256_setzero_ps();
+    for (int64_t b = 0; b < whole; b += 8) super8(row, b, x, partials, tokens, form, unpack);
+    for (int t = 0; t < tokens; t++) _mm256_storeu_ps(stored[t], partials[t]);
+    for (int64_t b = whole; b < blocks; b++) super_rest(row, b, x, stored, tokens, form, unpack);
+    for (int t = 0; t < tokens; t++) y[t] = sum_finish(stored[t]);
+}
+
+/* Run r of eight whole 32-value blocks. */
+LG_INLINE void run8(const uint8_t *row, int64_t r, const lg_row *x, float partials[][8], int tokens,
+                    lg_form32 form, lg_vector_unpack32 unpack) {
+    __m256i s[LG_TILE][8];
+    uint16_t halves[8], minima[8];
+    for (int k = 0; k < 8; k++) {
+        lg_vector32 w;
+        unpack(row + (8 * r + k) * form.bytes, &w);
+        halves[k] = w.d;
+        if (form.flags & LG_HAS_MIN) minima[k] = w.m;
+        for (int t = 0; t < tokens; t++) {
+            __m256i pairs = multiply32(w.u, w.s, x[t].q + 256 * r + 32 * k, form.flags);
+            s[t][k] = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+        }
+    }
+    for (int t = 0; t < tokens; t++) {
+        __m256 dx = _mm256_loadu_ps(x[t].d + 8 * r);
+        __m256i sum = _mm256_cvtepi16_epi32(load128(x[t].sum + 8 * r)), total = add_lanes8(s[t]);
+        if (form.flags & LG_BIASED)
+            total = _mm256_sub_epi32(total, _mm256_mullo_epi32(sum, _mm256_set1_epi32(form.centre)));
+        __m256 p = _mm256_mul_ps(_mm256_mul_ps(halves8(halves), dx), _mm256_cvtepi32_ps(total));
+        if (form.flags & LG_HAS_MIN)
+            p = _mm256_fmadd_ps(_mm256_mul_ps(halves8(minima), dx), _mm256_cvtepi32_ps(sum), p);
+        sum_run8(partials[t], r, p);
+    }
+}
+
+/* The last run of a row when it has fewer than eight blocks. */
+LG_INLINE void run_rest(const uint8_t *row, int64_t r, int64_t blocks, const lg_row *x, float partials[][8],
+                        int tokens, lg_form32 form, lg_vector_unpack32 unpack) {
+    float p[LG_TILE][8] = {{0.0f}};
+    for (int64_t b = 8 * r; b < blocks; b++) {
+        lg_vector32 w;
+        unpack(row + b * form.bytes, &w);
+        for (int t = 0; t < tokens; t++) {
+            __m256i pairs = multiply32(w.u, w.s, x[t].q + 32 * b, form.flags);
+            int32_t s = add_lanes(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+            if (form.flags & LG_BIASED) s -= form.centre * x[t].sum[b];
+            float value = (lg_half(w.d) * x[t].d[b]) * (float)s;
+            if (form.flags & LG_HAS_MIN) value = lg_fma(lg_half(w.m) * x[t].d[b], (float)x[t].sum[b], value);
+            p[t][b & 7] = value;
+        }
+    }
+    for (int t = 0; t < tokens; t++) sum_run(partials[t], r, p[t]);
+}
+
+LG_INLINE void avx2_run32(const uint8_t *row, int64_t n, const lg_row *x, float *y, int tokens, lg_form32 form,
+                          lg_vector_unpack32 unpack) {
+    float partials[LG_TILE][8] = {{0.0f}};
+    int64_t blocks = n / 32, whole = blocks / 8;
+    for (int64_t r = 0; r < whole; r++) run8(row, r, x, partials, tokens, form, unpack);
+    if (blocks % 8) run_rest(row, whole, blocks, x, partials, tokens, form, unpack);
+    for (int t = 0; t < tokens; t++) y[t] = sum_finish(partials[t]);
+}
+
+#endif
