@@ -132,7 +132,10 @@ def indexer(heads: int, width: int, dtype: str, *, select_tail: bool) -> Run:
     def run(d: Device, cut: Sequence[int]) -> list[AnyArray]:
         s, total = source(), FIRST + TOKENS
         pools = total // POOL
-        keys, gates = d.upload(s.normal(pools * POOL, width)), d.upload(s.normal(pools * POOL, width))
+        keys, gates = (
+            d.upload(s.normal(pools * POOL, width)),
+            d.upload(s.normal(pools * POOL, width)),
+        )
         made = d.pool_keys(keys, gates, d.upload(s.normal(POOL, width)))
         cache = d.alloc((pools, width), dtype)
         d.store_rows(cache, made, 0)
@@ -158,7 +161,9 @@ def attention(heads: int, width: int, dtype: str, first: int) -> Run:
         rows = first + TOKENS
         cache = d.alloc((rows, width), dtype)
         d.store_rows(cache, d.upload(s.normal(rows, width)), 0)
-        sparse = np.sort(s.generator.permuted(np.tile(np.arange(first), (TOKENS, 1)), axis=1)[:, :9])
+        sparse = np.sort(
+            s.generator.permuted(np.tile(np.arange(first), (TOKENS, 1)), axis=1)[:, :9]
+        )
         wanted = d.upload(sparse.astype(np.int32))
 
         def op(at: int, q: Buffer) -> list[Buffer]:

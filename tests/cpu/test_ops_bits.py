@@ -52,9 +52,7 @@ def test_threads_do_not_change_a_bit(name: str, threads: int, one_thread: CpuDev
 
 @pytest.mark.parametrize("cut", [(1, 16), (7, 10), (16, 1), (2, 2, 13), (1,) * TOKENS], ids=str)
 @pytest.mark.parametrize("name", NAMES)
-def test_chunks_do_not_change_a_bit(
-    name: str, cut: tuple[int, ...], one_thread: CpuDevice
-) -> None:
+def test_chunks_do_not_change_a_bit(name: str, cut: tuple[int, ...], one_thread: CpuDevice) -> None:
     assert bits(CASES[name](one_thread, cut)) == bits(CASES[name](one_thread, WHOLE))
 
 
