@@ -65,9 +65,9 @@ def _kind(value: object) -> frozenset[str]:
     # A truth value is an int to Python, so it comes first.
     if isinstance(value, bool):
         return frozenset({"boolean"})
+    if isinstance(value, float) and not math.isfinite(value):
+        return frozenset()
     if isinstance(value, int | float):
-        if not math.isfinite(value):
-            return frozenset()
         return frozenset({"integer", "number"} if value == int(value) else {"number"})
     if isinstance(value, str):
         return frozenset({"string"})

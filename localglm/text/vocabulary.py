@@ -60,7 +60,7 @@ def read_vocabulary(metadata: Mapping[str, object]) -> Vocabulary:
 
 def marker_texts(metadata: Mapping[str, object]) -> frozenset[str]:
     """Return the marker texts of the file, or the family's own when it has no vocabulary."""
-    if metadata.get(_PREFIX + "model") != "gpt2":
+    if _PREFIX + "tokens" not in metadata:
         return frozenset(GLM_MARKERS)
     tokens = _strings(metadata, "tokens")
     return frozenset(_markers(metadata, tokens, _first_ids(tokens))) | frozenset(GLM_MARKERS)
@@ -77,9 +77,9 @@ def _first_ids(tokens: Sequence[str]) -> dict[str, int]:
 
 def _check_model(metadata: Mapping[str, object]) -> None:
     model = metadata.get(_PREFIX + "model")
-    if model == "gpt2":
+    if isinstance(model, str) and model == "gpt2":
         return
-    if model in {"none", "no_vocab", None}:
+    if model is None or (isinstance(model, str) and model in {"none", "no_vocab"}):
         raise ModelFileError(
             "this model file has no vocabulary, so text cannot be turned into tokens",
             why=f"{_PREFIX}model is {'missing' if model is None else repr(model)}",
@@ -94,9 +94,9 @@ def _check_model(metadata: Mapping[str, object]) -> None:
 
 def _check_split(metadata: Mapping[str, object]) -> list[str]:
     split = metadata.get(_PREFIX + "pre")
-    if split in _ACCEPTED_SPLITS:
+    if isinstance(split, str) and split in _ACCEPTED_SPLITS:
         return []
-    if split is None or split in {"", "default"}:
+    if split is None or (isinstance(split, str) and split in {"", "default"}):
         found = "no text-splitting rule" if not split else f"the splitting rule {split!r}"
         return [f"the file names {found} ({_PREFIX}pre); glm4 is used, as this model needs"]
     raise ModelFileError(
@@ -130,10 +130,9 @@ def _markers(
     metadata: Mapping[str, object], tokens: Sequence[str], first: Mapping[str, int]
 ) -> dict[str, int]:
     markers = {text: first[text] for text in GLM_MARKERS if text in first}
-    kinds = metadata.get(_PREFIX + "token_type")
-    if kinds is None:
+    listed = _kinds(metadata)
+    if listed is None:
         return markers
-    listed = list(cast("Sequence[int]", kinds))
     if len(listed) != len(tokens):
         raise ModelFileError(
             "the vocabulary is not consistent",
@@ -145,6 +144,21 @@ def _markers(
         if kind in {_CONTROL, _USER_DEFINED} and len(tokens[place]) > 1:
             markers.setdefault(tokens[place], first[tokens[place]])
     return markers
+
+
+def _kinds(metadata: Mapping[str, object]) -> list[object] | None:
+    kinds = metadata.get(_PREFIX + "token_type")
+    if kinds is None:
+        return None
+    # An array gives plain numbers through tolist, many times faster than one by one.
+    listed = kinds.tolist() if hasattr(kinds, "tolist") else kinds
+    if isinstance(listed, list | tuple) and all(isinstance(kind, int) for kind in listed):
+        return list(listed)
+    raise ModelFileError(
+        f"the vocabulary entry {_PREFIX}token_type cannot be used",
+        why="it is not a list of whole numbers",
+        try_="use a complete model file",
+    )
 
 
 def _check_alphabet(first: Mapping[str, int]) -> None:
