@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from localglm.ops.cases.random import TOKENS, WIDTHS, generator, normal
+from localglm.ops.error import Tolerance
 from localglm.ops.reference import attention as ref
 from localglm.ops.reference.indexer import padded
-from localglm.ops.spec import Case, HostCells, OpSpec, Tolerance, Variant, cut
+from localglm.ops.spec import Case, HostCells, OpSpec, Variant, cut
 
 if TYPE_CHECKING:
     from localglm.arrays import F64

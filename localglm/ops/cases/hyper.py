@@ -12,8 +12,9 @@ import numpy as np
 
 from localglm.backends.base import HyperParams
 from localglm.ops.cases.random import TOKENS, float_matrix, generator, matrix, normal
+from localglm.ops.error import Tolerance
 from localglm.ops.reference import hyper as ref
-from localglm.ops.spec import Case, OpSpec, Tolerance, Variant
+from localglm.ops.spec import Case, OpSpec, Variant
 from localglm.quant.types import StorageType
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from localglm.ops.cases.random import TOKENS, generator, normal
+from localglm.ops.error import Tolerance
 from localglm.ops.reference import kda as ref
 from localglm.ops.reference.elementwise import logistic
-from localglm.ops.spec import Case, OpSpec, Tolerance, Variant
+from localglm.ops.spec import Case, OpSpec, Variant
 
 if TYPE_CHECKING:
     from localglm.arrays import F64

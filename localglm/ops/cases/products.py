@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from localglm.backends.base import StoredMatrix
 from localglm.ops.cases.random import TOKENS, WIDTHS, generator, matrix, normal
+from localglm.ops.error import Tolerance
 from localglm.ops.reference import products as ref
-from localglm.ops.spec import Case, OpSpec, Tolerance, Variant
+from localglm.ops.spec import Arguments, Case, OpSpec, Variant, decoded
 from localglm.quant.types import Family, StorageType
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ def _matmul_cases() -> list[Case]:
         for place, width in enumerate(lengths(storage)):
             for t in TOKENS if place == 1 else (1, 3):
                 source = generator(f"matmul {storage.name} {width} {t}")
-                weight = matrix(source, storage, 1 if width == 512 else 7, width)
+                weight = matrix(source, storage, 3 if width == 512 else 7, width)
                 label = f"{storage.name} {t}x{width}"
                 out.append(Case(label, {"weight": weight, "x": normal(source, t, width)}))
     for storage in (StorageType.F32, StorageType.Q8_0, StorageType.Q4_K):
@@ -66,6 +68,21 @@ def _degenerate(storage: StorageType) -> list[Case]:
         Case(f"{storage.name} a row with NaN", {"weight": weight, "x": broken}),
         Case(f"{storage.name} small rows", {"weight": weight, "x": np.float32(1e-20) * x}),
     ]
+
+
+def _rounding(arguments: Arguments) -> F64:
+    """Return the standard deviation of y when every x is rounded to 255 steps of its run."""
+    weight, x = arguments["weight"], arguments["x"]
+    assert isinstance(weight, StoredMatrix)
+    assert isinstance(x, np.ndarray)
+    run = 32 if weight.type.family is Family.RUN32 else 256
+    variance = np.zeros(x.shape)
+    for start in range(0, x.shape[-1], run):
+        piece = x[..., start : start + run].astype(np.float64)
+        step = np.max(np.abs(piece), axis=-1, keepdims=True) / 127
+        variance[..., start : start + run] = step**2 / 12
+    axes = "oi,ti->to" if x.ndim == 2 else "hoi,thi->tho"
+    return np.asarray(np.sqrt(np.einsum(axes, decoded(weight) ** 2, variance)))
 
 
 def _head_cases() -> list[Case]:
@@ -111,17 +128,19 @@ def _experts(
     label = f"{'/'.join(s.name for s in mix)} {t} tokens, {used} of {experts}, {kind}, {limit}"
     source = generator(f"expert_ffn {label}")
     quantised = any(s.family is not Family.FLOAT for s in mix)
-    d, f = (256, 512) if quantised else (33, 47)
+    d, f = (256, 256) if quantised else (33, 47)
     ids = np.argsort(source.random((t, experts)), axis=1)[:, :used]
+    gate, up = (matrix(source, storage, experts, f, d) for storage in mix[:2])
+    # gates of unit size: larger ones would multiply the rounding of x where SiLU is steep
+    size = 1 / np.sqrt(d * np.mean(decoded(gate) ** 2)).item()
     if kind == "one expert":
         ids[:, 0] = 3
         ids[:, 1] = 0
-    gate, up = (matrix(source, storage, experts, f, d) for storage in mix[:2])
     arguments = {
         "gate": gate,
         "up": up,
         "down": matrix(source, mix[2], experts, d, f),
-        "x": normal(source, t, d, scale=0.2),
+        "x": normal(source, t, d, scale=size),
         "ids": ids.astype(np.int32),
         "limit": limit,
     }
@@ -163,6 +182,7 @@ MATMUL = OpSpec(
     name="matmul",
     formula="y[o] = sum_i weight[o, i] x[i]",
     definition=ref.matmul,
+    rounding=_rounding,
     cases=_matmul_cases,
     tokens=("x",),
     float32=PRODUCT,
@@ -176,6 +196,7 @@ HEAD_MATMUL = OpSpec(
     name="head_matmul",
     formula="y[h, o] = sum_i weight[h, o, i] x[h, i]",
     definition=ref.head_matmul,
+    rounding=_rounding,
     cases=_head_cases,
     tokens=("x",),
     float32=PRODUCT,

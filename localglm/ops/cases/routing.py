@@ -96,7 +96,7 @@ ROUTE = OpSpec(
     cases=_route_cases,
     outputs=("ids", "weights"),
     host=("forced",),
-    tokens=("logits",),
+    tokens=("logits", "forced"),
     variants=tuple(
         _variant(how)
         for how in (
