@@ -14,6 +14,7 @@ from localglm.engine.protocol import (
     FinishReason,
     Generate,
     Notice,
+    Prefill,
     Timings,
     Usage,
 )
@@ -127,7 +128,11 @@ class Generation:
         desk.session.enter(reuse)
         logits = reuse.logits
         self._tally.cached = reuse.cached
-        if logits is None:
+        if logits is not None:
+            total = len(prepared.ids)
+            request = self._request.request
+            desk.send(Prefill(request=request, done=total, total=total, cached=total))
+        else:
             logits = self._reader.read_prompt(
                 self._request.request, prepared.ids, reuse.cached, desk.chunk, desk.send
             )
