@@ -25,7 +25,7 @@ from localglm.gguf.aliases import (
 from localglm.gguf.cursor import shown
 from localglm.gguf.header import Header, TensorInfo, read_header
 from localglm.gguf.shards import locate
-from localglm.gguf.splits import check_split, merge_metadata, merge_tensors
+from localglm.gguf.splits import check_split, check_total, merge_metadata, merge_tensors
 
 _SMALLEST_FILE = 24  # magic, version and two counts
 
@@ -43,6 +43,7 @@ class ModelFile:
         self.paths = paths
         self.metadata: Mapping[str, object] = MappingProxyType(metadata)
         self.tensors: Mapping[str, TensorInfo] = MappingProxyType(merge_tensors(paths, headers))
+        check_total(paths, headers)
         self.file_bytes = sum(len(view) for view in maps)
         self.arch = _architecture(metadata, paths[0])
         self._keys = architecture_keys(metadata, self.arch)
@@ -97,7 +98,9 @@ def _map(path: Path) -> memoryview:
     """Map a whole file read-only; the map lives as long as its views."""
     try:
         with ExitStack() as stack:
-            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            # without O_NONBLOCK, opening a pipe waits for somebody to write to it
+            flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+            descriptor = os.open(path, flags)
             stack.callback(os.close, descriptor)
             status = os.fstat(descriptor)
             _check_size(path, status)

@@ -22,6 +22,13 @@ def check_split(paths: Sequence[Path], headers: Sequence[Header]) -> None:
     _same(paths, headers, "split.tensors.count", "tensors")
     _check_count(paths, headers)
     _check_order(paths, headers)
+
+
+def check_total(paths: Sequence[Path], headers: Sequence[Header]) -> None:
+    """Refuse a set that holds another number of tensors than it says.
+
+    Raises: ModelFileError with both numbers.
+    """
     total = next(
         (n for n in (_number(p, h, "split.tensors.count") for p, h in _pairs(paths, headers)) if n),
         None,
