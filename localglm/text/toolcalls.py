@@ -172,7 +172,7 @@ class ToolCallParser:
         if mark == VALUE_CLOSE:
             self._draft.written[self._key] = self._taken()
             self._at = _At.AFTER_VALUE
-        elif mark != VALUE_OPEN or self._text:
+        else:
             self._text.append(mark)
 
     def _mark_in_arguments(self, mark: str) -> None:
@@ -190,16 +190,27 @@ class ToolCallParser:
             elif self._taken().strip():
                 self._draft.blame(f"text stands between {self._key!r} and its value")
             self._at = _At.VALUE
-        elif mark == VALUE_CLOSE and self._at is _At.AFTER_VALUE and "".join(self._text).strip():
+        elif self._at is _At.AFTER_VALUE:
+            self._mark_after_value(mark)
+
+    def _mark_after_value(self, mark: str) -> None:
+        if mark == VALUE_CLOSE and self._bare(self._text):
             # Only a value that itself holds the closing tag goes on after it.
             self._draft.written[self._key] += VALUE_CLOSE + self._taken()
+        else:
+            self._text.append(mark)
+
+    def _bare(self, parts: Sequence[str]) -> str:
+        """Return what is left of ``parts`` without tags and outer white space."""
+        pieces = self._markers.split("".join(parts))
+        return "".join(piece.text for piece in pieces if not piece.is_marker).strip()
 
     def _settle(self) -> None:
         """End the name, or what follows a value."""
-        text = _TAG.sub("", self._taken()).strip()
+        text = self._taken()
         if self._at is _At.NAME:
-            self._draft.name = text
-        elif text:
+            self._draft.name = _TAG.sub("", text).strip()
+        elif self._bare([text]):
             self._draft.blame("text stands between the arguments")
 
     def _end_key(self) -> None:

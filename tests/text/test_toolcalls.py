@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localglm.text.markers import Piece
+from localglm.text.template import ChatTemplate
+from localglm.text.thinking import Effort
 from localglm.text.toolcalls import BrokenCall, ToolCall, ToolCallParser, join_text, parse_calls
 
 TAGS = ["<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"]
@@ -67,7 +69,16 @@ def test_random_cuts_of_random_tags_give_the_same_result(pieces, data):
             assert not any(tag in part for tag in TAGS for part in (event.name, *event.arguments))
 
 
-VALUES = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
+# A closing tag at the very end of a value cannot be told from a stray one.
+VALUES = st.lists(
+    st.one_of(
+        st.text(st.characters(exclude_categories=("Cs",)), max_size=20),
+        st.sampled_from(
+            ["<arg_value>", "</arg_value>x", "</arg_value>\n</arg_value>x", "</arg_key>"]
+        ),
+    ),
+    max_size=3,
+).map("".join)
 NAMES = st.text(st.sampled_from("abcxyz_09."), min_size=1, max_size=8)
 
 
@@ -122,7 +133,7 @@ def tool(properties, *, wrapped=True):
         ({"type": "integer"}, "9" * 400, int("9" * 400)),
         ({"type": "boolean"}, "true", True),
         ({"type": "integer"}, "true", "true"),
-        ({"type": "array"}, "[1, \"a\"]", [1, "a"]),
+        ({"type": "array"}, '[1, "a"]', [1, "a"]),
         ({"type": "object"}, '{"a": {"b": null}}', {"a": {"b": None}}),
         ({"type": "array"}, "[" * 100_000, "[" * 100_000),
         ({"type": ["string", "null"]}, "null", None),
@@ -155,7 +166,6 @@ def test_the_schema_decides_between_text_and_json(schema, written, value, wrappe
         "<tool_call>f<arg_key>a<arg_value>1</arg_value></tool_call>",
         "<tool_call>f<arg_key>a</arg_value></arg_key><arg_value>1</arg_value></tool_call>",
         "<tool_call>f<arg_key>a</b></arg_key><arg_value>1</arg_value></tool_call>",
-        "<tool_call>f<arg_key>a</arg_key><arg_value><arg_value>1</arg_value></tool_call>",
         "<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value></arg_value></tool_call>",
         "<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value></arg_key></tool_call>",
         "<tool_call><tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value></tool_call>",
@@ -174,11 +184,11 @@ def test_one_stray_tag_changes_nothing(text):
         ("<tool_call>f<arg_key>a</arg_key><arg_value>1</tool_call>", "ended inside"),
         ("<tool_call></tool_call>", "no function"),
         ("<tool_call>f<arg_key>a</arg_key></tool_call>", "no value"),
-        ("<tool_call>f<arg_key>a</arg_key><arg_key>b</arg_key><arg_value>1</arg_value></tool_call>", "no value"),
+        ("<tool_call>f<arg_key>a</arg_key><arg_key>b<arg_value></arg_value></tool_call>", "value"),
         ("<tool_call>f<arg_key></arg_key><arg_value>1</arg_value></tool_call>", "no argument name"),
-        ("<tool_call>f<arg_key>a<b</arg_key><arg_value>1</arg_value></tool_call>", "no argument name"),
+        (call_text("f", {"a<b": "1"}), "no argument name"),
         (call_text("f", {"a": "1"})[:-12] + "junk</tool_call>", "between the arguments"),
-        (call_text("f", {"a": "1"})[:-12] + "<arg_key>a</arg_key><arg_value>2</arg_value></tool_call>", "twice"),
+        ("<tool_call>f" + call_text("", {"a": "1"})[11:-12] * 2 + "</tool_call>", "twice"),
     ],
 )  # fmt: skip
 def test_a_call_that_cannot_be_used_is_reported_with_its_text(text, why):
@@ -225,14 +235,12 @@ def test_a_piece_that_only_spells_a_tag_stays_text():
 
 
 def test_a_call_rendered_by_the_built_in_template_is_read_back():
-    from localglm.text.template import ChatTemplate  # noqa: PLC0415
-    from localglm.text.thinking import Effort  # noqa: PLC0415
-
     arguments = {"s": " 12\n", "n": 12, "l": [1, {"a": None}], "b": False}
     call = {"function": {"name": "f", "arguments": json.dumps(arguments)}}
     talk = [{"role": "assistant", "content": "", "tool_calls": [call]}]
     with ChatTemplate(None) as made:
         text = made.render(talk, effort=Effort.LOW)
-    schema = {"s": {"type": "string"}, "n": {"type": "integer"}, "l": {"type": "array"}, "b": {"type": "boolean"}}  # fmt: skip
+    kinds = {"s": "string", "n": "integer", "l": "array", "b": "boolean"}
+    schema = {key: {"type": kind} for key, kind in kinds.items()}
     events = parse_calls(text.split("</think>")[1].split("<|assistant|>")[0], [tool(schema)])
     assert [event.arguments for event in events if isinstance(event, ToolCall)] == [arguments]
