@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import faulthandler
 import json
+import signal
 import sys
 from datetime import datetime
 from typing import Any, BinaryIO, NoReturn
@@ -148,6 +149,8 @@ def write(stream: BinaryIO, reply: dict[str, object]) -> None:
 
 def main() -> None:
     """Answer requests until standard input ends."""
+    # An interrupt from the terminal is the parent's to handle.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     templates: dict[str, Any] = {}
     environment()

@@ -6,16 +6,17 @@ Byte-level merges after the glm4 split. Markers become their ids only where the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from tokenizers import Regex, models, pre_tokenizers
 from tokenizers import Tokenizer as _Engine
 
-from localglm.errors import RequestError
+from localglm.errors import ModelFileError, RequestError
 from localglm.text.byte_alphabet import byte_characters, token_bytes
 from localglm.text.detokeniser import Detokeniser
 from localglm.text.markers import MarkerSet
 from localglm.text.prompt import Prompt
-from localglm.text.vocabulary import Vocabulary, read_vocabulary
+from localglm.text.vocabulary import Vocabulary, read_vocabulary, usable_merges
 
 _GLM4_SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -35,12 +36,12 @@ class Tokenizer:
         self._tokens = vocabulary.tokens
         self._ids = dict(vocabulary.markers)
         self._marker_of = {number: text for text, number in self._ids.items()}
-        self._engine = _build(vocabulary)
+        self._engine, merge_notes = _build(vocabulary)
         self._values = {text: byte for byte, text in byte_characters().items()}
         self._bytes: dict[int, bytes] = {}
         self.markers = MarkerSet.of(self._ids)
         self.end_of_turn = vocabulary.end_of_turn
-        self.notes = vocabulary.notes
+        self.notes: tuple[str, ...] = (*vocabulary.notes, *merge_notes)
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, object]) -> Tokenizer:
@@ -124,18 +125,38 @@ class Tokenizer:
         return found
 
 
-def _build(vocabulary: Vocabulary) -> _Engine:
+def _build(vocabulary: Vocabulary) -> tuple[_Engine, list[str]]:
     # Markers are no part of the merge vocabulary, so no typed text can ever become one.
     entries = {
         text: number
         for number, text in reversed(list(enumerate(vocabulary.tokens)))
         if text not in vocabulary.markers
     }
-    engine = _Engine(models.BPE(vocab=entries, merges=vocabulary.merges))
+    engine, dropped = _merge_engine(entries, vocabulary)
     engine.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(_GLM4_SPLIT), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
-    return engine
+    if not dropped:
+        return engine, []
+    return engine, [f"{dropped} merges that would build a marker out of text are not used"]
+
+
+def _merge_engine(entries: dict[str, int], vocabulary: Vocabulary) -> tuple[_Engine, int]:
+    # Checking each merge here first would take as long as building everything, so the engine
+    # checks, and only when it refuses is the merge at fault looked for.
+    pairs: list[Any] = [tuple(line.split(" ", 1)) for line in vocabulary.merges]
+    try:
+        return _Engine(models.BPE(vocab=entries, merges=pairs)), 0
+    except Exception:  # noqa: BLE001  the engine names no type
+        merges, dropped = usable_merges(vocabulary)
+    try:
+        return _Engine(models.BPE(vocab=entries, merges=merges)), dropped
+    except Exception as error:  # noqa: BLE001  the engine names no type
+        raise ModelFileError(
+            "the vocabulary of this file cannot be used",
+            why=str(error)[:200],
+            try_="use a complete model file",
+        ) from None

@@ -21,10 +21,10 @@ _TURN_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Tokens by id, merges by rank, markers by text, the ids that end a turn, and notes."""
+    """Tokens by id, merges by rank as written, markers by text, and the ids that end a turn."""
 
     tokens: tuple[str, ...]
-    merges: list[tuple[str, str]]
+    merges: Sequence[str]
     markers: Mapping[str, int]
     end_of_turn: frozenset[int]
     notes: tuple[str, ...]
@@ -52,9 +52,7 @@ def read_vocabulary(metadata: Mapping[str, object]) -> Vocabulary:
         )
     markers = _markers(metadata, tokens, first)
     _check_alphabet(first)
-    merges, dropped = _merges(_strings(metadata, "merges"), first, markers)
-    if dropped:
-        notes.append(f"{dropped} merges that would build a marker out of text are not used")
+    merges = _strings(metadata, "merges")
     return Vocabulary(tokens, merges, markers, _end_of_turn(metadata, tokens, first), tuple(notes))
 
 
@@ -64,6 +62,30 @@ def marker_texts(metadata: Mapping[str, object]) -> frozenset[str]:
         return frozenset(GLM_MARKERS)
     tokens = _strings(metadata, "tokens")
     return frozenset(_markers(metadata, tokens, _first_ids(tokens))) | frozenset(GLM_MARKERS)
+
+
+def usable_merges(vocabulary: Vocabulary) -> tuple[list[tuple[str, str]], int]:
+    """Return the merges in two parts, without those that touch a marker, and how many those are.
+
+    Raises: ModelFileError for a merge of tokens the vocabulary lacks.
+    """
+    known, markers = frozenset(vocabulary.tokens), vocabulary.markers
+    merges: list[tuple[str, str]] = []
+    dropped = 0
+    for line in vocabulary.merges:
+        left, space, right = line.partition(" ")
+        joined = left + right
+        if not space or not known.issuperset((left, right, joined)):
+            raise ModelFileError(
+                f"the merge {line[:60]!r} does not fit the vocabulary",
+                why="a merge joins two tokens of the vocabulary into a third one",
+                try_="use a complete model file",
+            )
+        if joined in markers or left in markers or right in markers:
+            dropped += 1
+        else:
+            merges.append((left, right))
+    return merges, dropped
 
 
 def _first_ids(tokens: Sequence[str]) -> dict[str, int]:
@@ -169,27 +191,6 @@ def _check_alphabet(first: Mapping[str, int]) -> None:
             why=f"the first missing one is byte {min(missing)}, so some text would be lost",
             try_="use a complete model file",
         )
-
-
-def _merges(
-    lines: Sequence[str], first: Mapping[str, int], markers: Mapping[str, int]
-) -> tuple[list[tuple[str, str]], int]:
-    merges: list[tuple[str, str]] = []
-    dropped = 0
-    for line in lines:
-        left, space, right = line.partition(" ")
-        joined = left + right
-        if not space or left not in first or right not in first or joined not in first:
-            raise ModelFileError(
-                f"the merge {line[:60]!r} does not fit the vocabulary",
-                why="a merge joins two tokens of the vocabulary into a third one",
-                try_="use a complete model file",
-            )
-        if joined in markers or left in markers or right in markers:
-            dropped += 1
-        else:
-            merges.append((left, right))
-    return merges, dropped
 
 
 def _end_of_turn(

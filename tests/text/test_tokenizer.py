@@ -13,7 +13,7 @@ from tokenizers import Tokenizer as Engine
 from localglm.errors import ModelFileError, RequestError
 from localglm.text.markers import GLM_MARKERS
 from localglm.text.tokenizer import Tokenizer
-from localglm.text.vocabulary import read_vocabulary
+from localglm.text.vocabulary import read_vocabulary, usable_merges
 
 TEXTS = [
     "digits 1 12 123 1234 rfid501 240 2400 504 5504 3.14159265",
@@ -44,7 +44,7 @@ def test_both_dialects_encode_alike(tokenizer, upstream_metadata, cases):
 def plain_engine(metadata, pattern):
     vocabulary = read_vocabulary(metadata)
     ids = {text: place for place, text in enumerate(vocabulary.tokens)}
-    engine = Engine(models.BPE(vocab=ids, merges=vocabulary.merges))
+    engine = Engine(models.BPE(vocab=ids, merges=usable_merges(vocabulary)[0]))
     engine.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(pattern), "isolated"),
