@@ -147,19 +147,74 @@ LG_INLINE lg_f8 lg_last8x8(const lg_f8 *v) {
            __builtin_shufflevector(pq, rs, 1, 3, 9, 11, 5, 7, 13, 15);
 }
 
+/* The first min(n, 8) half-precision values of p as float32, exact. */
+#if defined(__F16C__) || defined(__aarch64__)
+LG_INLINE lg_f8 lg_half8(const uint16_t *p, int64_t n) {
+    typedef _Float16 halves __attribute__((vector_size(16)));
+    halves h = {0};
+    memcpy(&h, p, n >= 8 ? 16 : (size_t)n * 2);
+    return __builtin_convertvector(h, lg_f8);
+}
+#else
+/* The exponent moves by a multiplication, which also makes subnormals normal; infinities and NaN get the
+ * largest exponent by hand. */
+LG_INLINE lg_f8 lg_half8(const uint16_t *p, int64_t n) {
+    typedef uint16_t halves __attribute__((vector_size(16)));
+    halves h = {0};
+    memcpy(&h, p, n >= 8 ? 16 : (size_t)n * 2);
+    const lg_u8 u = __builtin_convertvector(h, lg_u8);
+    const lg_u8 sign = (u & 0x8000u) << 16, size = (u & 0x7fffu) << 13;
+    const lg_u8 scaled = (lg_u8)((lg_f8)size * lg_all8(0x1p112f));
+    const lg_u8 special = (lg_u8)(size >= 0x0f800000u) & 0x7f800000u;
+    return (lg_f8)(sign | scaled | special);
+}
+#endif
+
 /* Row at of a cache of width n, as float32: where it lies, or widened into room. */
 LG_INLINE const float *lg_cache_row(const void *cache, int half, int64_t at, int64_t n, float *room) {
     const uint16_t *from = (const uint16_t *)cache + at * n;
     if (!half) return (const float *)cache + at * n;
-    for (int64_t c = 0; c < n; c++) room[c] = lg_half(from[c]);
+    int64_t c = 0;
+    for (; c + 8 <= n; c += 8) lg_store8(room + c, lg_half8(from + c, 8), 8);
+    if (c < n) lg_store8(room + c, lg_half8(from + c, n - c), n - c);
     return room;
 }
 
-/* Products of x with eight rows. */
-LG_INLINE lg_f8 lg_dots8(const float *x, const float *const *rows, int64_t n) {
-    lg_f8 v[8];
-    for (int r = 0; r < 8; r++) v[r] = lg_fold8(lg_dot_partials(x, rows[r], n));
-    return lg_last8x8(v);
+/* Partials of one lane group of x and y with four rows, from column at: partial 32 i + at + lane.
+ * Two vectors and four rows share their loads. */
+LG_INLINE void lg_group_dots(const float *x, const float *y, const float *const *rows, int64_t at,
+                             int64_t n, lg_f8 sum[2][4]) {
+    for (int r = 0; r < 4; r++) sum[0][r] = sum[1][r] = lg_all8(0.0f);
+    for (; at + 8 <= n; at += 32) {
+        const lg_f8 p = lg_load8(x + at, 8), q = lg_load8(y + at, 8);
+        for (int r = 0; r < 4; r++) {
+            const lg_f8 row = lg_load8(rows[r] + at, 8);
+            sum[0][r] = lg_fma8(p, row, sum[0][r]);
+            sum[1][r] = lg_fma8(q, row, sum[1][r]);
+        }
+    }
+    if (at >= n) return;
+    const lg_f8 p = lg_load8(x + at, n - at), q = lg_load8(y + at, n - at);
+    const lg_i8 held = lg_first8(n - at);
+    for (int r = 0; r < 4; r++) {
+        const lg_f8 row = lg_load8(rows[r] + at, n - at);
+        sum[0][r] = lg_pick8(held, lg_fma8(p, row, sum[0][r]), sum[0][r]);
+        sum[1][r] = lg_pick8(held, lg_fma8(q, row, sum[1][r]), sum[1][r]);
+    }
+}
+
+/* Products of x and of y with eight rows: out[0] and out[1]. Each has the bits of lg_dot32. */
+LG_INLINE void lg_dots8(const float *x, const float *y, const float *const *rows, int64_t n, lg_f8 out[2]) {
+    lg_f8 folded[2][8];
+    for (int r = 0; r < 8; r += 4) {
+        lg_f8 sum[4][2][4];
+        for (int g = 0; g < 4; g++) lg_group_dots(x, y, rows + r, 8 * g, n, sum[g]);
+        for (int k = 0; k < 2; k++)
+            for (int i = 0; i < 4; i++)
+                folded[k][r + i] = (sum[0][k][i] + sum[2][k][i]) + (sum[1][k][i] + sum[3][k][i]);
+    }
+    out[0] = lg_last8x8(folded[0]);
+    out[1] = lg_last8x8(folded[1]);
 }
 
 #endif

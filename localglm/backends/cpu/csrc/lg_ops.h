@@ -109,7 +109,7 @@ LG_DECLARE(lg_kda_scan_task);
 
 /* Items: tokens times groups of heads. scratch holds scratch_stride values per worker. status becomes
  * LG_BAD_INDEX when a cell lies outside the cache. */
-enum { LG_PIECE = 128, LG_MAX_GROUP = 8 };
+enum { LG_PIECE = 128, LG_MAX_GROUP = 16 };
 typedef struct {
     const float *query;
     const void *latents;

@@ -46,10 +46,11 @@ LG_EXPORT int lg_indexer_scores(lg_pool *pool, int isa, const float *query, cons
     return status;
 }
 
-/* Heads that share one gathered piece: fewer when there are too few items to keep every thread busy. */
+/* Heads that share one gathered piece, an even number: fewer when there are too few items to keep every
+ * thread busy. */
 static int64_t heads_per_item(int64_t tokens, int64_t h, int threads) {
     int64_t group = LG_MAX_GROUP;
-    while (group > 1 && tokens * ((h + group - 1) / group) < 2 * (int64_t)threads) group /= 2;
+    while (group > 2 && tokens * ((h + group - 1) / group) < 2 * (int64_t)threads) group /= 2;
     return group;
 }
 
@@ -64,7 +65,7 @@ LG_EXPORT int lg_mla_attend(lg_pool *pool, int isa, const float *query, const vo
                             int64_t l, int64_t columns, int64_t capacity, float scale) {
     if (!has_valid_counts(count, tokens, columns)) return LG_BAD_SHAPE;
     const int64_t group = heads_per_item(tokens, h, lg_pool_threads(pool)), groups = (h + group - 1) / group;
-    const int64_t stride = l * (half ? LG_PIECE + 1 : 1);
+    const int64_t stride = l * (half ? LG_PIECE + 3 : 3);
     float *scratch = malloc((size_t)lg_pool_threads(pool) * (size_t)stride * sizeof *scratch);
     if (!scratch) return LG_NO_MEMORY;
     lg_attend_args a = {query, latents, index, count, out, scratch, h, l, columns, capacity, group, groups,

@@ -27,13 +27,21 @@ void LG_NAME(lg_pool_keys_task)(void *context, int64_t begin, int64_t end, int w
     }
 }
 
-/* Scores of eight pools of one token. */
+/* sum + weight * relu(dot); a NaN stays. */
+LG_INLINE lg_f8 add_head(lg_f8 sum, float weight, lg_f8 dot) {
+    dot = lg_pick8((lg_i8)(dot < lg_all8(0.0f)), lg_all8(0.0f), dot);
+    return lg_fma8(lg_all8(weight), dot, sum);
+}
+
+/* Scores of eight pools of one token; heads two by two. */
 LG_INLINE lg_f8 score8(const lg_scores_args *a, int64_t t, const float *const *rows) {
-    lg_f8 sum = lg_all8(0.0f);
-    for (int64_t g = 0; g < a->g; g++) {
-        lg_f8 dot = lg_dots8(a->query + (t * a->g + g) * a->i, rows, a->i);
-        dot = lg_pick8((lg_i8)(dot < lg_all8(0.0f)), lg_all8(0.0f), dot); /* a NaN stays */
-        sum = lg_fma8(lg_all8(a->head_weight[t * a->g + g]), dot, sum);
+    const float *query = a->query + t * a->g * a->i, *weight = a->head_weight + t * a->g;
+    lg_f8 sum = lg_all8(0.0f), dot[2];
+    for (int64_t g = 0; g < a->g; g += 2) {
+        const int is_last = g + 1 == a->g;
+        lg_dots8(query + g * a->i, query + (is_last ? g : g + 1) * a->i, rows, a->i, dot);
+        sum = add_head(sum, weight[g], dot[0]);
+        if (!is_last) sum = add_head(sum, weight[g + 1], dot[1]);
     }
     return sum * lg_all8(1.0f / lg_sqrt((float)(a->i * a->g)));
 }
