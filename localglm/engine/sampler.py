@@ -31,7 +31,7 @@ def check_sampling(sampling: Sampling) -> None:
 
     Raises: UsageError naming the value and the range.
     """
-    _within("temperature", sampling.temperature, 0.0, 2.0)
+    _within("temperature", sampling.temperature, 0.0, 10.0)
     _within("repetition_penalty", sampling.repetition_penalty, 0.1, 10.0)
     _within("presence_penalty", sampling.presence_penalty, -2.0, 2.0)
     _within("frequency_penalty", sampling.frequency_penalty, -2.0, 2.0)

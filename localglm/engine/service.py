@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from localglm.engine.model_port import OpenedModel, Opener
 
-AUTO_CONTEXT = 32768
+AUTO_CONTEXT = 4096
 
 
 class _Table:

@@ -69,7 +69,7 @@ def disturb(engine: Engine, action: Callable[[], object]) -> tuple[LocalGlmError
 
 def test_an_answer_streams_from_the_other_process(toy_engine: Engine, toy_file: Any) -> None:
     opened = open_file(toy_engine, toy_file())
-    assert (opened.architecture, opened.context) == ("toy", 32768)
+    assert (opened.architecture, opened.context) == ("toy", 4096)
     assert toy_engine.pid not in {None, os.getpid()}
     kinds = {type(event).__name__ for event in toy_engine.generate(SHORT)}
     assert {"Prefill", "Delta", "Done"} <= kinds

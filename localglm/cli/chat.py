@@ -1,0 +1,48 @@
+"""``localglm chat``: a conversation, line by line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from localglm.cli.request_options import Chosen, answer_options, engine_options
+from localglm.errors import UsageError
+
+
+@click.command("chat")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("--plain", is_flag=True, help="Plain lines, for any terminal, pipe or reader.")
+@answer_options
+@click.option("--show-thinking", is_flag=True, help="Show the thinking.")
+@engine_options
+def command(model: Path, plain: bool, **flags: Any) -> None:
+    """Talk with MODEL.
+
+    MODEL is a GGUF file, any shard of a split file, or a folder. Each line is a turn; a line that
+    ends in a backslash goes on. /help lists the commands. Ctrl-C ends the answer, not the chat.
+    """
+    if not plain:
+        raise UsageError(
+            "this version has no full-screen chat",
+            why="only the line mode is built",
+            try_="add --plain",
+        )
+    from localglm.cli.conversation import Conversation  # noqa: PLC0415 - keeps --help light
+    from localglm.cli.screen import ReaderGoneError, Screen, loading_text  # noqa: PLC0415
+    from localglm.engine.client import Engine  # noqa: PLC0415
+
+    chosen, screen = Chosen.of(flags), Screen()
+    chosen.sampling()
+    with Engine() as engine:
+        opened = engine.open_model(
+            chosen.open_model(model), lambda event: screen.status(loading_text(event))
+        )
+        for note in opened.notes:
+            screen.line(f"note: {note}")
+        screen.line(f"{model.name}, context {opened.context} tokens; /help lists the commands")
+        try:
+            Conversation(engine, chosen, screen).run()
+        except ReaderGoneError:
+            screen.abandon_output()

@@ -1,0 +1,182 @@
+"""The turns of a line-mode chat: what was said, the slash commands, and one answer at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from click.utils import get_text_stream
+
+from localglm.cli.answering import Answer, play
+from localglm.cli.screen import closing_text
+from localglm.engine.protocol import ChatPrompt, Generate, Message
+from localglm.errors import LocalGlmError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from localglm.cli.request_options import Chosen
+    from localglm.cli.screen import Screen
+    from localglm.engine.client import Engine
+
+_LEVELS = ("off", "low", "high", "max")
+
+
+class Conversation:
+    """One chat. ``run`` returns at /exit or at the end of the input."""
+
+    def __init__(self, engine: Engine, chosen: Chosen, screen: Screen) -> None:
+        self._engine = engine
+        self._chosen = chosen
+        self._screen = screen
+        self._level = chosen.loaded.settings.think
+        self._shows_thinking = bool(chosen.flags["show_thinking"])
+        self._stdin = get_text_stream("stdin", encoding="utf-8", errors="replace")
+        self._is_typed = self._stdin.isatty()
+        self._messages: list[Message] = []
+        self._is_over = False
+        self._commands: dict[str, tuple[Callable[[str], None], str]] = {
+            "/help": (self._help, "list the commands"),
+            "/exit": (self._exit, "leave; so do /quit and Ctrl-D"),
+            "/retry": (self._retry, "answer the last turn again"),
+            "/think": (self._think, "show the thinking level, or set it: off, low, high, max"),
+            "/thoughts": (self._thoughts, "show or hide the thinking"),
+            "/system": (self._system, "set the system message and start anew"),
+            "/new": (self._new, "start a new conversation"),
+            "/stats": (self._stats, "show the totals since the model was opened"),
+        }
+        self._new("")
+
+    # -- input ---------------------------------------------------------------------------------
+    def run(self) -> None:
+        """Read turns until the end.
+
+        Raises: ReaderGoneError when nobody reads the answers any more.
+        """
+        while not self._is_over:
+            try:
+                turn = self._read_turn()
+                if turn is None:
+                    return
+                if turn.strip():
+                    self._take(turn)
+            except KeyboardInterrupt:
+                self._screen.line("")
+                self._screen.line("/exit leaves the chat")
+            except LocalGlmError as error:
+                for line in error.lines():
+                    self._screen.line(line)
+
+    def _read_turn(self) -> str | None:
+        """Return the next turn; None at the end of the input."""
+        parts: list[str] = []
+        while True:
+            if self._is_typed:
+                self._screen.aside("... " if parts else "you: ")
+            line = self._stdin.readline()
+            if not line:
+                return "\n".join(parts) if parts else None
+            line = line.rstrip("\r\n")
+            if not line.endswith("\\"):
+                return "\n".join([*parts, line])
+            parts.append(line[:-1])
+
+    def _take(self, turn: str) -> None:
+        if turn.startswith("//"):
+            self._say(turn[1:])
+        elif turn.startswith("/"):
+            name, _, rest = turn.strip().partition(" ")
+            name = {"/quit": "/exit", "/bye": "/exit", "/clear": "/new"}.get(name, name)
+            if name not in self._commands:
+                raise UsageError(
+                    f"there is no command {name}",
+                    why=f"the commands are {', '.join(self._commands)}",
+                    try_="two slashes send a text that begins with one",
+                )
+            self._commands[name][0](rest.strip())
+        else:
+            self._say(turn)
+
+    # -- answers -------------------------------------------------------------------------------
+    def _say(self, text: str) -> None:
+        if self._messages and self._messages[-1].role == "user":
+            self._messages.pop()  # a turn that got no answer is replaced
+        self._messages.append(Message(role="user", content=text))
+        self._answer()
+
+    def _answer(self) -> None:
+        flags, settings = self._chosen.flags, self._chosen.loaded.settings
+        request = Generate(
+            request=0,
+            prompt=ChatPrompt(tuple(self._messages), self._level),
+            sampling=self._chosen.sampling(),
+            max_tokens=settings.max_tokens,
+            stop=tuple(flags["stop"]),
+        )
+        if self._is_typed:
+            self._screen.aside("glm: ")
+        answer = play(
+            self._engine.generate(request),
+            self._screen,
+            shows_answer=True,
+            shows_thinking=self._shows_thinking,
+        )
+        if not answer.answer.endswith("\n"):
+            self._screen.answer("\n")
+        self._keep(answer)
+
+    def _keep(self, answer: Answer) -> None:
+        """Add an answer, also one that was stopped, to the conversation."""
+        if answer.done is not None:
+            self._screen.line(closing_text(answer.done))
+        if answer.answer or answer.thinking:
+            self._messages.append(
+                Message(role="assistant", content=answer.answer, reasoning=answer.thinking or None)
+            )
+
+    # -- commands ------------------------------------------------------------------------------
+    def _help(self, _rest: str) -> None:
+        for name, (_, text) in self._commands.items():
+            self._screen.line(f"  {name:<10} {text}")
+
+    def _exit(self, _rest: str) -> None:
+        self._is_over = True
+
+    def _retry(self, _rest: str) -> None:
+        while self._messages and self._messages[-1].role == "assistant":
+            self._messages.pop()
+        if not self._messages or self._messages[-1].role != "user":
+            raise UsageError(
+                "there is nothing to answer again",
+                why="no turn was sent yet",
+                try_="write something first",
+            )
+        self._answer()
+
+    def _think(self, rest: str) -> None:
+        if rest and rest not in _LEVELS:
+            raise UsageError(
+                f"the thinking level {rest!r} is not known",
+                why=f"the levels are {', '.join(_LEVELS)}",
+                try_="use one of these four",
+            )
+        self._level = rest or self._level
+        self._screen.line(f"thinking: {self._level}")
+
+    def _thoughts(self, _rest: str) -> None:
+        self._shows_thinking = not self._shows_thinking
+        self._screen.line(f"the thinking is {'shown' if self._shows_thinking else 'hidden'}")
+
+    def _system(self, rest: str) -> None:
+        self._messages = [Message(role="system", content=rest)] if rest else []
+        self._screen.line("system message set" if rest else "no system message")
+
+    def _new(self, _rest: str) -> None:
+        system = self._chosen.flags["system"]
+        self._messages = [Message(role="system", content=system)] if system else []
+
+    def _stats(self, _rest: str) -> None:
+        stats = self._engine.stats()
+        self._screen.line(
+            f"{stats.requests} answers; {stats.prompt_tokens} prompt tokens,"
+            f" {stats.cached_tokens} of them kept; {stats.generated_tokens} tokens written"
+        )

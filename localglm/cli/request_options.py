@@ -1,0 +1,127 @@
+"""Flags that ask, chat and bench share, and the settings and messages they become.
+
+A flag that is not given leaves the setting of the file or the environment in force.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from localglm import paths
+from localglm.settings.load import Loaded, environment, load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from localglm.engine.protocol import OpenModel, Sampling
+
+_ENGINE = {
+    "backend": ("engine.backend", "Where to compute: cpu or reference."),
+    "threads": ("engine.threads", "Worker threads, or auto."),
+    "context": ("engine.context", "Tokens the conversation may hold."),
+    "chunk": ("engine.chunk", "Prompt tokens per pass; never changes the answer."),
+    "cache-type": ("engine.cache_type", "Type of the caches: f16 or f32."),
+}
+_ANSWER = {
+    "think": ("thinking.level", "How much to think first: off, low, high or max."),
+    "max-tokens": ("answer.max_tokens", "Longest answer in tokens, or none."),
+    "temperature": ("sampling.temperature", "Spread of the choice; 0 takes the likeliest token."),
+    "top-p": ("sampling.top_p", "Keep the likeliest tokens up to this share."),
+    "top-k": ("sampling.top_k", "Keep this many of the likeliest tokens, or all."),
+    "min-p": ("sampling.min_p", "Drop tokens less likely than this share of the best."),
+    "seed": ("sampling.seed", "Start of the random choice, or random."),
+}
+_KEYS = {name.replace("-", "_"): key for name, (key, _) in (_ENGINE | _ANSWER).items()}
+
+
+def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the flags of the engine."""
+    return _decorated(function, _ENGINE)
+
+
+def answer_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the flags of an answer, and those no setting stands behind."""
+    function = click.option(
+        "--repetition-penalty", type=float, default=1.0, help="Above 1: repeat less."
+    )(function)
+    function = click.option(
+        "--presence-penalty", type=float, default=0.0, help="Above 0: prefer new tokens."
+    )(function)
+    function = click.option(
+        "--frequency-penalty", type=float, default=0.0, help="Above 0: avoid frequent tokens."
+    )(function)
+    function = click.option(
+        "--stop", multiple=True, metavar="TEXT", help="End the answer before TEXT; repeatable."
+    )(function)
+    function = click.option("--system", metavar="TEXT", help="System message.")(function)
+    return _decorated(function, _ANSWER)
+
+
+def _decorated(
+    function: Callable[..., Any], options: Mapping[str, tuple[str, str]]
+) -> Callable[..., Any]:
+    for name, (_, text) in reversed(list(options.items())):
+        function = click.option(f"--{name}", metavar="VALUE", help=text)(function)
+    return function
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The settings in force for one command, and the penalties and stops of its flags."""
+
+    loaded: Loaded
+    flags: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, flags: Mapping[str, Any]) -> Chosen:
+        """Merge the settings with the flags of a command.
+
+        Raises: SettingsError for a bad value, wherever it comes from.
+        """
+        variables = environment()
+        given = {key: flags[name] for name, key in _KEYS.items() if flags.get(name) is not None}
+        return cls(load(paths.settings_file(variables), variables, given), flags)
+
+    def open_model(self, model: Path, context: int | None = None) -> OpenModel:
+        """Return the request that opens ``model``.
+
+        The default context gives way to a model that holds less; one that was asked for does not.
+        """
+        from localglm.engine.protocol import OpenModel  # noqa: PLC0415 - keeps --help light
+
+        settings = self.loaded.settings
+        is_asked_for = self.loaded.origins["engine.context"] != "default"
+        if is_asked_for or context is None:
+            context = settings.context if is_asked_for else None
+        return OpenModel(
+            request=0,
+            path=str(model.absolute()),
+            backend=settings.backend,
+            threads=settings.threads,
+            context=context,
+            chunk=settings.chunk,
+            cache_type="f32" if settings.cache_type == "f32" else "f16",
+        )
+
+    def sampling(self) -> Sampling:
+        """Return how tokens are chosen.
+
+        Raises: UsageError for a value the sampler refuses.
+        """
+        from localglm.engine.protocol import Sampling  # noqa: PLC0415
+
+        settings = self.loaded.settings
+        return Sampling(
+            temperature=settings.temperature,
+            top_k=settings.top_k,
+            top_p=settings.top_p,
+            min_p=settings.min_p,
+            repetition_penalty=self.flags["repetition_penalty"],
+            presence_penalty=self.flags["presence_penalty"],
+            frequency_penalty=self.flags["frequency_penalty"],
+            seed=settings.seed,
+        )
