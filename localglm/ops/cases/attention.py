@@ -132,7 +132,7 @@ MLA_ATTEND = OpSpec(
     definition=_define_attend,
     cases=_attend_cases,
     splitter=_split_attend,
-    float32=Tolerance(1e-10, 3e-5),
+    float32=Tolerance(1e-11, 1e-5),
     variants=(
         Variant("scale from the latent width", _latent_width_scale),
         Variant("cells past the count attended", _count_ignored),
