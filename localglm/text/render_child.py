@@ -21,6 +21,9 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+if sys.platform != "win32":
+    import resource
+
 
 class RefusalError(Exception):
     """A template called ``raise_exception``."""
@@ -124,19 +127,23 @@ def describe(error: Exception) -> dict[str, object]:
 
 def address_space() -> int | None:
     """Return the bytes of address space in use, or None where the system does not tell."""
+    if sys.platform == "win32":
+        return None
     try:
         with open("/proc/self/statm", "rb") as file:  # noqa: PTH123  pathlib costs start-up time
-            return int(file.read().split()[0]) * 4096
+            pages = int(file.read().split()[0])
     except OSError:
         return None
+    return pages * resource.getpagesize()
 
 
 def limit_memory(total: int) -> None:
     """Limit the address space to ``total`` bytes, and let this process write no file."""
-    import resource  # noqa: PLC0415  some systems lack it
-
+    if sys.platform == "win32":
+        return
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(resource.RLIMIT_AS, (total, hard))
+    soft = total if hard == resource.RLIM_INFINITY else min(total, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 

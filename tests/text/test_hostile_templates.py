@@ -189,3 +189,14 @@ def test_closing_ends_the_process_and_a_later_request_starts_one():
         made.close()
         assert child.poll() is not None
         assert made.render(HI, effort=Effort.LOW) == "a"
+
+
+def test_the_process_ends_by_itself_when_its_parent_is_gone():
+    process = RenderProcess(Limits())
+    assert process.render("a", {}) == "a"
+    assert process._child is not None
+    child = process._child._process
+    assert child.stdin is not None
+    child.stdin.close()
+    assert child.wait(timeout=10) == 0
+    process.close()
