@@ -7,16 +7,16 @@ F: 32-value types only; as A, but the eight blocks of a run are chained by fma i
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from formats import F32, I32, Format
 
 EXACT = ("A", "B", "C", "D")
 
 
-def fma(a: F32, b: F32, c: F32) -> F32:
+def fma(a: F32, b: F32, c: F32, *, fused: bool = True) -> F32:
     """Return a * b + c with one rounding: the double sum is rounded to odd before float32."""
+    if not fused:
+        return a * b + c
     product = a.astype(np.float64) * b.astype(np.float64)
     addend = c.astype(np.float64)
     total = product + addend
@@ -42,10 +42,10 @@ def _in_order(parts: list[F32]) -> F32:
     return total
 
 
-def _by_fma(factors: F32, sums: F32, count: int) -> list[F32]:
+def _by_fma(factors: F32, sums: F32, count: int, *, fused: bool) -> list[F32]:
     parts = [np.zeros(factors.shape[:-1], np.float32) for _ in range(count)]
     for b in range(factors.shape[-1]):
-        parts[b % count] = fma(factors[..., b], sums[..., b], parts[b % count])
+        parts[b % count] = fma(factors[..., b], sums[..., b], parts[b % count], fused=fused)
     return parts
 
 
@@ -73,18 +73,18 @@ def _by_chains(factors: F32, sums: F32) -> list[F32]:
     return parts
 
 
-def total(fmt: Format, order: str, factors: F32, sums: I32) -> F32:
-    """Return the row results of one exact order from d_w * d_x and S, [..., blocks] -> [...]."""
+def total(fmt: Format, order: str, factors: F32, sums: I32, *, fused: bool = True) -> F32:
+    """Return the row results of one exact order from d_w * d_x and S, [..., blocks] -> [...].
+
+    ``fused`` False rounds every product: what a device computes whose fma is not one.
+    """
     s = sums.astype(np.float32)
-    eight: Callable[[], list[F32]] = (
-        (lambda: _by_runs(factors, s)) if fmt is Format.Q8_0 else (lambda: _by_fma(factors, s, 8))
-    )
-    if order == "A":
-        return _in_order(eight())
-    if order == "B":
-        return _tree(eight())
     if order == "C":
-        return _by_fma(factors, s, 1)[0]
+        return _by_fma(factors, s, 1, fused=fused)[0]
+    if order == "D":
+        return _tree(_by_fma(factors, s, 32, fused=fused))
     if order == "F":
         return _in_order(_by_chains(factors, s))
-    return _tree(_by_fma(factors, s, 32))
+    runs = fmt is Format.Q8_0
+    eight = _by_runs(factors, s) if runs else _by_fma(factors, s, 8, fused=fused)
+    return _in_order(eight) if order == "A" else _tree(eight)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 ORDERS = ("A", "B", "C", "D", "E")
 FREE = "E"
+BITS = {True: "equal", False: "DIFFER", None: "-"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def print_table(rows: list[Measured], read: float | None) -> None:
             rate = row.work / float(np.median(seconds))
             share = f"{100 * rate / read:.0f} %" if read and row.unit == "GB/s" else "-"
             cost = ratio_to(row.seconds[FREE], seconds)
-            bits = "free" if order == FREE else "equal" if row.exact[order] else "DIFFER"
+            bits = "free" if order == FREE else BITS[row.exact.get(order)]
             print(
                 f"| {row.kernel} | {row.fmt} | {order} | {rate:.1f} {row.unit} | {share} "
                 f"| {cost:.3f} | {bits} |"

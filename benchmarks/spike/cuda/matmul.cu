@@ -26,11 +26,11 @@ template <int FORMAT> struct tile {
     int factor[FORMAT == Q8_0 ? 1 : FORMAT == Q6_K ? 16 : 8][TILE];
 };
 
-DEVICE void mma32(int *c, u2 a0, u2 a1, u2 b) {
+DEVICE void mma32(int *c, u2 a0, u2 a1, u2 b, int start) {
     asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
         "{%10,%10,%10,%10};"
         : "=r"(c[0]), "=r"(c[1]), "=r"(c[2]), "=r"(c[3])
-        : "r"(a0.x), "r"(a1.x), "r"(a0.y), "r"(a1.y), "r"(b.x), "r"(b.y), "r"(0));
+        : "r"(a0.x), "r"(a1.x), "r"(a0.y), "r"(a1.y), "r"(b.x), "r"(b.y), "r"(start));
 }
 DEVICE void mma16(int *c, u32 a0, u32 a1, u32 b) {
     asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
@@ -103,6 +103,11 @@ template <int FORMAT> DEVICE void factors(const tile<FORMAT> &m, int row, int to
     f[3] = d1 * dx.y;
 }
 
+/* A sum of 32 products stays below 2^22: started at the bits of 1.5 * 2^23 it is a float already, and
+ * one exact subtraction replaces the slower conversion. */
+enum { MAGIC = 0x4b400000 };
+DEVICE float converted(int c) { return __builtin_bit_cast(float, c) - 12582912.0f; }
+
 /* Q8_0: one run of eight blocks of a fragment onto p. */
 template <int ORDER> DEVICE void run_q8(const tile<Q8_0> &m, const u2 (*a)[2], int row, int token,
                                         int n, float *p) {
@@ -112,16 +117,17 @@ template <int ORDER> DEVICE void run_q8(const tile<Q8_0> &m, const u2 (*a)[2], i
     for (int k = 0; k < 8; k++) {
         int c[4];
         float f[4];
-        mma32(c, a[k][0], a[k][1], *(const u2 *)(m.x + (n + (lane >> 2)) * m.stride + 32 * k + 8 * t));
+        const i8 *x = m.x + (n + (lane >> 2)) * m.stride;
+        mma32(c, a[k][0], a[k][1], *(const u2 *)(x + 32 * k + 8 * t), MAGIC);
         factors(m, row, token, k, f);
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             if (ORDER == C) {
-                p[e] = fma(f[e], (float)c[e], p[e]);
+                p[e] = fma(f[e], converted(c[e]), p[e]);
             } else if (ORDER == F) {
-                level[0][e] = fma(f[e], (float)c[e], k ? level[0][e] : 0.0f);
+                level[0][e] = fma(f[e], converted(c[e]), k ? level[0][e] : 0.0f);
             } else {
-                float v = f[e] * (float)c[e];
+                float v = f[e] * converted(c[e]);
                 if (k & 1) v = level[0][e] + v;
                 if ((k & 3) == 3) v = level[1][e] + v;
                 if (k == 7) v = level[2][e] + v;
@@ -147,7 +153,7 @@ template <int FORMAT, int ORDER> DEVICE void block_super(const tile<FORMAT> &m, 
         if (FORMAT == Q6_K)
             mma16(c, a[k / 2][0][k % 2], a[k / 2][1][k % 2], *(const u32 *)(x + 16 * k + 4 * t));
         else
-            mma32(c, a[k][0], a[k][1], *(const u2 *)(x + 32 * k + 8 * t));
+            mma32(c, a[k][0], a[k][1], *(const u2 *)(x + 32 * k + 8 * t), 0);
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             if (ORDER == E) part[e] = fma((float)(e < 2 ? up : down), (float)c[e], part[e]);
@@ -175,49 +181,57 @@ template <int FORMAT> DEVICE void load_a(const tile<FORMAT> &m, int row, u2 (*a)
         }
 }
 
-template <int FORMAT, int ORDER> DEVICE void matmul(operands o) {
+/* RESIDENT reads the tiles once and multiplies them again and again: its results mean nothing, its
+ * time is that of a kernel whose loads are hidden completely. */
+template <int FORMAT, int ORDER, bool RESIDENT> DEVICE void matmul(operands o) {
     SHARED static tile<FORMAT> m;
     SHARED static u2 grid[FORMAT == IQ2_XXS ? 256 : 1];
     int lane = thread() & 31, warp = thread() >> 5, row0 = block_x() * TILE, token0 = block_y() * TILE;
     int row = (warp & 3) * 16 + (lane >> 2), col = (warp >> 2) * 32;
     constexpr bool partials = ORDER == A || ORDER == F;
-    float p[4][4] = {}, y[4][4] = {};
+    constexpr int inner = partials ? 2 : STEPS;
+    float y[4][4] = {};
     if (FORMAT == IQ2_XXS)
         for (int k = thread(); k < 256; k += THREADS) grid[k] = o.grid[k];
-    for (int i = 0; i < STEPS; i++) {
-        int step = partials ? (i & 1) * 8 + (i >> 1) : i;
-        sync();
-        stage_weights<FORMAT>(o, m, grid, row0, step);
-        stage_tokens<FORMAT>(o, m, token0, step);
-        sync();
-        u2 a[8][2];
-        load_a<FORMAT>(m, row, a);
+#pragma unroll 1
+    for (int j = 0; j < STEPS / inner; j++) {
+        float p[4][4] = {};
+#pragma unroll 1
+        for (int i = 0; i < inner; i++) {
+            sync();
+            if (!RESIDENT || i + j == 0) {
+                int step = partials ? 8 * i + j : i;
+                stage_weights<FORMAT>(o, m, grid, row0, step);
+                stage_tokens<FORMAT>(o, m, token0, step);
+            }
+            sync();
+            u2 a[8][2];
+            load_a<FORMAT>(m, row, a);
 #pragma unroll
-        for (int ni = 0; ni < 4; ni++) {
-            int n = col + 8 * ni;
-            if constexpr (FORMAT == Q8_0)
-                run_q8<ORDER>(m, a, row, n + 2 * (lane & 3), n, p[ni]);
-            else
-                block_super<FORMAT, ORDER>(m, a, row, n + 2 * (lane & 3), n, p[ni]);
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
-                if (!partials || !(i & 1)) continue;
-                y[ni][e] = i == 1 ? p[ni][e] : y[ni][e] + p[ni][e];
-                p[ni][e] = 0.0f;
+            for (int ni = 0; ni < 4; ni++) {
+                int n = col + 8 * ni, token = n + 2 * (lane & 3);
+                if constexpr (FORMAT == Q8_0) run_q8<ORDER>(m, a, row, token, n, p[ni]);
+                else block_super<FORMAT, ORDER>(m, a, row, token, n, p[ni]);
             }
         }
+        /* A partial is never -0, so the first one may be added to +0. */
+#pragma unroll
+        for (int k = 0; k < 16; k++) y[k / 4][k % 4] += p[k / 4][k % 4];
     }
 #pragma unroll
-    for (int ni = 0; ni < 4; ni++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-            long token = token0 + col + 8 * ni + 2 * (lane & 3) + (e & 1);
-            o.y[token * o.rows + row0 + row + 8 * (e >> 1)] = partials ? y[ni][e] : p[ni][e];
-        }
+    for (int k = 0; k < 16; k++) {
+        long token = token0 + col + 8 * (k / 4) + 2 * (lane & 3) + (k & 1);
+        o.y[token * o.rows + row0 + row + 8 * (k >> 1 & 1)] = y[k / 4][k % 4];
+    }
 }
 
-#define EXPORT(format, order) \
-    KERNEL BOUNDS(256, 2) void matmul_##format##_##order(operands o) { matmul<format, order>(o); }
+#define EXPORT(format, order)                                                \
+    KERNEL BOUNDS(256, 2) void matmul_##format##_##order(operands o) {       \
+        matmul<format, order, false>(o);                                     \
+    }                                                                        \
+    KERNEL BOUNDS(256, 2) void resident_##format##_##order(operands o) {     \
+        matmul<format, order, true>(o);                                      \
+    }
 EXPORT(Q8_0, A) EXPORT(Q8_0, C) EXPORT(Q8_0, F)
 EXPORT(Q6_K, A) EXPORT(Q6_K, C) EXPORT(Q6_K, E)
 EXPORT(IQ2_XXS, A) EXPORT(IQ2_XXS, C) EXPORT(IQ2_XXS, E)
