@@ -127,24 +127,23 @@ def describe(error: Exception) -> dict[str, object]:
 
 def address_space() -> int | None:
     """Return the bytes of address space in use, or None where the system does not tell."""
-    if sys.platform == "win32":
-        return None
-    try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123  pathlib costs start-up time
-            pages = int(file.read().split()[0])
-    except OSError:
-        return None
-    return pages * resource.getpagesize()
+    held: int | None = None
+    if sys.platform != "win32":
+        try:
+            with open("/proc/self/statm", "rb") as file:  # noqa: PTH123  pathlib starts slowly
+                held = int(file.read().split()[0]) * resource.getpagesize()
+        except OSError:
+            held = None
+    return held
 
 
 def limit_memory(total: int) -> None:
     """Limit the address space to ``total`` bytes, and let this process write no file."""
-    if sys.platform == "win32":
-        return
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    soft = total if hard == resource.RLIM_INFINITY else min(total, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    if sys.platform != "win32":
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        soft = total if hard == resource.RLIM_INFINITY else min(total, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
 def write(stream: BinaryIO, reply: dict[str, object]) -> None:

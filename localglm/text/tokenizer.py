@@ -88,9 +88,7 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ``ids``, markers included; broken UTF-8 becomes U+FFFD."""
-        stream = self.stream()
-        texts = [stream.push(number) for number in ids]
-        return "".join((*texts, stream.finish()))
+        return b"".join(map(self._bytes_of, ids)).decode("utf-8", "replace")
 
     def stream(self) -> Detokeniser:
         """Start a stream that turns ids into text as they come."""
@@ -120,7 +118,8 @@ class Tokenizer:
                     why=f"ids go from 0 to {len(self._tokens) - 1}",
                     try_="check where the ids come from",
                 )
-            found = token_bytes(self._tokens[number], self._values)
+            marker = self._marker_of.get(number)
+            found = marker.encode() if marker else token_bytes(self._tokens[number], self._values)
             self._bytes[number] = found
         return found
 
