@@ -161,7 +161,7 @@ class _Trace:
     def _generate(self, first: int) -> dict[str, AnyArray]:
         if not self.request.generate:
             return {}
-        ids, rows = [first], []
+        ids, rows = [first], list[AnyArray]()
         while len(rows) < self.request.generate:
             logits = self.model.forward(self.state, [ids[-1]])
             assert logits is not None
