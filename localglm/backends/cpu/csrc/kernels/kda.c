@@ -65,51 +65,78 @@ static void prepare(const lg_kda_args *a, int64_t head, int64_t first, int64_t n
     }
 }
 
-/* Advance 8 * groups value columns, the first of them v, by n tokens. Sums over k ascend by fma from +0, one chain
- * per value column, so they know nothing of chunks or of the columns beside them. */
+/* A strip of 8 * groups value columns, the first of them v, of one head. */
+typedef struct {
+    float *state;
+    int64_t k, width, left;
+} kda_strip;
+
+/* m = m * decay; recalled = sum over k of key and m. */
+LG_INLINE void decay_and_recall(kda_strip s, const float *decay, const float *key, lg_f8 *recalled, int groups) {
+    for (int g = 0; g < groups; g++) recalled[g] = lg_all8(0.0f);
+    for (int64_t c = 0; c < s.k; c++)
+        for (int g = 0; g < groups; g++) {
+            float *cell = s.state + c * s.width + 8 * g;
+            const lg_f8 m = lg_load8(cell, s.left) * lg_all8(decay[c]);
+            lg_store8(cell, m, s.left);
+            recalled[g] = lg_fma8(lg_all8(key[c]), m, recalled[g]);
+        }
+}
+
+/* m = m + key delta; out = sum over k of query and m. With a next token, its decay_and_recall follows on each m
+ * while it is in a register. */
+LG_INLINE void write_and_read(kda_strip s, kda_block b, int64_t t, int has_next, const lg_f8 *delta, lg_f8 *out,
+                              lg_f8 *recalled, int groups) {
+    const float *query = b.query + t * s.k, *key = b.key + t * s.k;
+    const float *decay = b.decay + (t + has_next) * s.k, *next_key = b.key + (t + has_next) * s.k;
+    for (int g = 0; g < groups; g++) out[g] = recalled[g] = lg_all8(0.0f);
+    for (int64_t c = 0; c < s.k; c++)
+        for (int g = 0; g < groups; g++) {
+            float *cell = s.state + c * s.width + 8 * g;
+            lg_f8 m = lg_fma8(lg_all8(key[c]), delta[g], lg_load8(cell, s.left));
+            out[g] = lg_fma8(lg_all8(query[c]), m, out[g]);
+            if (has_next) {
+                m = m * lg_all8(decay[c]);
+                recalled[g] = lg_fma8(lg_all8(next_key[c]), m, recalled[g]);
+            }
+            lg_store8(cell, m, s.left);
+        }
+}
+
+/* Advance a strip by n tokens. Sums over k ascend by fma from +0, one chain per value column, so they know nothing
+ * of chunks or of the columns beside them. */
 LG_INLINE void advance(const lg_kda_args *a, int64_t head, int64_t first, int64_t n, kda_block b, int64_t v,
                        int groups) {
-    const int64_t k = a->k, width = a->v, left = groups > 1 ? 8 : width - v; /* several groups are full */
-    float *state = a->state + head * k * width + v;
+    const int64_t left = groups > 1 ? 8 : a->v - v; /* several groups are full */
+    const kda_strip s = {a->state + head * a->k * a->v + v, a->k, a->v, left};
+    lg_f8 recalled[8], delta[8], out[8];
+    decay_and_recall(s, b.decay, b.key, recalled, groups);
     for (int64_t t = 0; t < n; t++) {
-        const float *query = b.query + t * k, *key = b.key + t * k, *decay = b.decay + t * k;
         const int64_t row = (first + t) * a->h + head;
-        lg_f8 sum[8], delta[8];
-        for (int g = 0; g < groups; g++) sum[g] = lg_all8(0.0f);
-        for (int64_t c = 0; c < k; c++)
-            for (int g = 0; g < groups; g++) {
-                float *cell = state + c * width + 8 * g;
-                lg_f8 m = lg_load8(cell, left) * lg_all8(decay[c]);
-                lg_store8(cell, m, left);
-                sum[g] = lg_fma8(lg_all8(key[c]), m, sum[g]);
-            }
         for (int g = 0; g < groups; g++) {
-            lg_f8 value = lg_load8(a->value + row * width + v + 8 * g, left);
-            delta[g] = lg_all8(a->beta[row]) * (value - sum[g]);
-            sum[g] = lg_all8(0.0f);
+            const lg_f8 value = lg_load8(a->value + row * a->v + v + 8 * g, left);
+            delta[g] = lg_all8(a->beta[row]) * (value - recalled[g]);
         }
-        for (int64_t c = 0; c < k; c++)
-            for (int g = 0; g < groups; g++) {
-                float *cell = state + c * width + 8 * g;
-                lg_f8 m = lg_fma8(lg_all8(key[c]), delta[g], lg_load8(cell, left));
-                lg_store8(cell, m, left);
-                sum[g] = lg_fma8(lg_all8(query[c]), m, sum[g]);
-            }
-        for (int g = 0; g < groups; g++)
-            lg_store8(a->out + row * width + v + 8 * g, sum[g], left);
+        if (t + 1 < n)
+            write_and_read(s, b, t, 1, delta, out, recalled, groups);
+        else
+            write_and_read(s, b, t, 0, delta, out, recalled, groups);
+        for (int g = 0; g < groups; g++) lg_store8(a->out + row * a->v + v + 8 * g, out[g], left);
     }
 }
 
 void LG_NAME(lg_kda_scan_task)(void *context, int64_t begin, int64_t end, int worker) {
     const lg_kda_args *a = context;
-    float *scratch = a->scratch + (int64_t)worker * 3 * LG_KDA_BLOCK * a->k;
-    const kda_block b = {scratch, scratch + LG_KDA_BLOCK * a->k, scratch + 2 * LG_KDA_BLOCK * a->k};
+    const int64_t part = LG_KDA_BLOCK * a->k;
+    float *scratch = a->scratch + (int64_t)worker * 3 * part;
+    const kda_block b = {scratch, scratch + part, scratch + 2 * part};
     for (int64_t head = begin; head < end; head++)
         for (int64_t first = 0; first < a->tokens; first += LG_KDA_BLOCK) {
             int64_t n = a->tokens - first < LG_KDA_BLOCK ? a->tokens - first : LG_KDA_BLOCK;
             int64_t v = 0;
             prepare(a, head, first, n, b);
-            for (; v + 64 <= a->v; v += 64) advance(a, head, first, n, b, v, 8);
+            for (; n == 1 && v + 64 <= a->v; v += 64) advance(a, head, first, n, b, v, 8);
+            for (; v + 32 <= a->v; v += 32) advance(a, head, first, n, b, v, 4);
             for (; v < a->v; v += 8) advance(a, head, first, n, b, v, 1);
         }
 }
