@@ -16,6 +16,7 @@ from localglm.errors import ModelFileError
 from localglm.gguf.strings import StringArray
 
 STRINGS_LIMIT = 1 << 22  # strings in all arrays of a file; the real vocabulary has 473 thousand
+NUMBERS_LIMIT = 1 << 24  # numbers in one array; the real ones have 155 thousand
 TEXT_BYTES_LIMIT = 32 << 20  # scalar strings of a file together; the real ones take 50 KiB
 NAME_BYTES_LIMIT = 1 << 16  # the format's own limit for a key
 
@@ -141,6 +142,8 @@ class Cursor:
 
     def _numbers(self, key: str, kind: int, count: int) -> AnyArray:
         dtype = _SCALARS[kind]
+        if count > NUMBERS_LIMIT:
+            raise self.damaged(f"{shown(key)} claims {count} numbers")
         raw = self.take(count * dtype.itemsize, f"{shown(key)} ({count} values)")
         if kind == _BOOL and count and np.frombuffer(raw, np.uint8).max() > 1:
             raise self.damaged(f"{shown(key)} holds a truth value other than 0 and 1")

@@ -78,13 +78,15 @@ def _mode(path: Path) -> int:
         return path.stat().st_mode
     except OSError as error:
         raise _os_error(path, error) from None
+    except ValueError as error:
+        raise ModelFileError(f"{path!r} is no path", why=str(error)) from None
 
 
 def _os_error(path: Path, error: OSError) -> ModelFileError:
     try_ = "check the path and its spelling"
     if isinstance(error, PermissionError):
         try_ = "give your user the right to read it"
-    elif path.is_symlink():
+    elif isinstance(error, FileNotFoundError) and path.is_symlink():
         try_ = "the link leads nowhere: download the file again"
     return ModelFileError(f"{path} cannot be read", why=error.strerror or str(error), try_=try_)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 import time
@@ -92,7 +93,8 @@ DAMAGED: dict[str, tuple[Make, str]] = {
     "value type 99": (lambda: with_raw_value(struct.pack("<I", 99)), "unknown value type 99"),
     "element type 99": (lambda: with_raw_value(struct.pack("<IIQ", 9, 99, 1)), "element type 99"),
     "array of arrays": (lambda: with_raw_value(struct.pack("<IIQ", 9, 9, 1)), "array of arrays"),
-    "2^61 numbers": (lambda: with_raw_value(struct.pack("<IIQ", 9, 4, 1 << 61)), "needs"),
+    "2^61 numbers": (lambda: with_raw_value(struct.pack("<IIQ", 9, 4, 1 << 61)), "claims"),
+    "9999 numbers": (lambda: with_raw_value(struct.pack("<IIQ", 9, 4, 9999)), "needs 39996 bytes"),
     "2^61 strings": (lambda: with_raw_value(struct.pack("<IIQ", 9, 8, 1 << 61)), "claims"),
     "string past the end": (lambda: with_raw_value(
         struct.pack("<IIQQ", 9, 8, 1, 1 << 40)), "runs past the end"),
@@ -178,3 +180,38 @@ def test_every_spelling_of_the_architecture_is_accepted(spelling: str, tmp_path:
     with open_model(path) as file:
         assert file.get("block_count") == 1
         assert file.get("absent", "default") == "default"
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "phrase"),
+    [
+        (files.BOOL, 1 << 33, "claims 8589934592 numbers"),
+        (files.STRING, (1 << 22) + 1, "claims 4194305 strings"),
+        (files.U8, 1 << 24, None),
+    ],
+)
+def test_counts_are_bounded_even_where_the_file_is_large_enough(
+    kind: int, count: int, phrase: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "sparse.gguf"
+    content = small()
+    content.tensors = []
+    raw = files.pack(content)
+    raw = patched(raw, 16, u64(4)) + u64(3) + b"odd" + struct.pack("<IIQ", 9, kind, count)
+    path.write_bytes(raw)
+    os.truncate(path, 12 << 30)
+    start = time.process_time()
+    if phrase is None:
+        open_model(path).close()
+    else:
+        with pytest.raises(ModelFileError) as caught:
+            open_model(path)
+        assert phrase in caught.value.why
+    assert time.process_time() - start < 1
+
+
+def test_a_path_that_no_system_has_is_refused() -> None:
+    with pytest.raises(ModelFileError):
+        open_model(Path("a\0b.gguf"))
+    with pytest.raises(ModelFileError):
+        open_model(Path("x" * 5000))

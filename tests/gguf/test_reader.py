@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import struct
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -181,3 +183,10 @@ def test_a_full_vocabulary_opens_in_under_300_ms_of_processor_time(tmp_path: Pat
             assert len(file.tensors) > 1_500
     assert min(times) < 0.3
     assert struct.calcsize("P") == 8
+
+
+def test_the_reader_never_imports_the_gguf_package() -> None:
+    code = "import sys, localglm.gguf, localglm.model.load; print('gguf' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
+    control = code.replace("localglm.gguf", "gguf")
+    assert subprocess.check_output([sys.executable, "-c", control], text=True).strip() == "True"
