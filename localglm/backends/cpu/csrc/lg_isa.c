@@ -27,12 +27,20 @@ static int has_avx2(void) {
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & leaf7) != leaf7) return 0;
     return __get_cpuid(0x80000001u, &a, &b, &c, &d) && (c & lzcnt) == lzcnt;
 }
+
+/* Asked once: in a virtual machine each question costs tens of microseconds. */
+static int has_avx2_once(void) {
+    static _Atomic int known; /* 0 not asked, 1 no, 2 yes */
+    int answer = known;
+    if (answer == 0) known = answer = 1 + has_avx2();
+    return answer == 2;
+}
 #endif
 
 int lg_isa_supported(int isa) {
     if (isa == LG_ISA_PORTABLE) return 1;
 #if defined(__x86_64__)
-    if (isa == LG_ISA_AVX2) return has_avx2();
+    if (isa == LG_ISA_AVX2) return has_avx2_once();
 #elif defined(__APPLE__)
     if (isa == LG_ISA_NEON) return 1; /* every Apple arm64 processor has the dot-product instructions */
 #elif defined(__linux__) && defined(__aarch64__)
