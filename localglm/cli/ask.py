@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.utils import get_binary_stream
 
 from localglm.cli.request_options import Chosen, answer_options, engine_options
 from localglm.errors import UsageError
@@ -91,7 +90,7 @@ def _prompt(given: str | None) -> str:
                 try_='localglm ask MODEL "your question", or pipe a text in',
             )
         try:
-            text = get_binary_stream("stdin").read().decode("utf-8-sig")
+            text = sys.stdin.buffer.read().decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise UsageError(
                 f"standard input is not UTF-8 at byte {error.start}",

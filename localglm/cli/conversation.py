@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
-from click.utils import get_text_stream
-
 from localglm.cli.answering import Answer, play
-from localglm.cli.screen import closing_text
+from localglm.cli.screen import closing_text, utf8
 from localglm.engine.protocol import ChatPrompt, Generate, Message
 from localglm.errors import LocalGlmError, UsageError
 
@@ -30,7 +29,7 @@ class Conversation:
         self._screen = screen
         self._level = chosen.loaded.settings.think
         self._shows_thinking = bool(chosen.flags["show_thinking"])
-        self._stdin = get_text_stream("stdin", encoding="utf-8", errors="replace")
+        self._stdin = utf8(sys.stdin)
         self._is_typed = self._stdin.isatty()
         self._messages: list[Message] = []
         self._is_over = False

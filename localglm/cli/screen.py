@@ -7,12 +7,11 @@ the output without noise.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
 import sys
-from typing import TYPE_CHECKING
-
-from click.utils import get_text_stream
+from typing import TYPE_CHECKING, TextIO
 
 from localglm.units import duration_text
 
@@ -27,6 +26,13 @@ def safe(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
+def utf8(stream: TextIO) -> TextIO:
+    """Return a standard stream speaking UTF-8, whatever the locale says."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding="utf-8", errors="replace")
+    return stream
+
+
 class ReaderGoneError(Exception):
     """Whoever read standard output has closed it."""
 
@@ -35,8 +41,8 @@ class Screen:
     """The two streams of one command."""
 
     def __init__(self, *, is_quiet: bool = False) -> None:
-        self._out = get_text_stream("stdout", encoding="utf-8", errors="replace")
-        self._err = get_text_stream("stderr", encoding="utf-8", errors="replace")
+        self._out = utf8(sys.stdout)
+        self._err = utf8(sys.stderr)
         self._is_quiet = is_quiet
         self._has_status = False
         self.err_is_terminal = self._err.isatty()

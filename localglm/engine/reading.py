@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -77,27 +78,32 @@ class Reader:
         self._status.tick(stage)
         probe = StepProbe(self._status, stage, self._control, may_leave=may_leave)
         state, model = self._session.state, self._opened.model
-        rows = model.forward(state, ids, logits="last" if is_last else "none", probe=probe)
+        try:
+            rows = model.forward(state, ids, logits="last" if is_last else "none", probe=probe)
+        except NumericFaultError as error:
+            raise self._fault(ids, first, error.what) from error
         self._status.tick(stage)
         if rows is None:
             return None
         row: F32 = np.asarray(rows[-1], np.float32)
         if not bool(np.isfinite(row).all()):
-            raise self._fault(ids, first, row)
+            bad = int(np.count_nonzero(~np.isfinite(row)))
+            raise self._fault(ids, first, f"{bad} of {row.size} logits are NaN or infinite")
         return row
 
-    def _fault(self, ids: Sequence[int], first: int, row: F32) -> NumericFaultError:
+    def _fault(self, ids: Sequence[int], first: int, seen: str) -> NumericFaultError:
         """Name where the first bad value appears when the last tokens are read by themselves."""
         self._status.tick("looking for the value that is not finite")
         probe = _FaultProbe(self._opened)
         tail = list(ids[-_DIAGNOSED_TOKENS:])
         state = self._session.recipe.model.new_state(context=len(tail), cache_type="f32")
-        self._opened.model.forward(state, tail, logits="last", probe=probe)
+        # The same fault may stop this pass too; what was recorded before it is the answer.
+        with contextlib.suppress(NumericFaultError):
+            self._opened.model.forward(state, tail, logits="last", probe=probe)
         place = probe.first_bad or "the logits"
-        count = int(np.count_nonzero(~np.isfinite(row)))
         return NumericFaultError(
             f"a value that is not finite appeared in {place}, reading token {first + len(ids) - 1}",
-            why=f"{count} of {row.size} logits are NaN or infinite: bad weights or a backend fault",
+            why=f"{seen}: a bad weight in the file, or a fault of the backend",
             try_="check the file (localglm inspect), or try another --backend",
         )
 

@@ -1,0 +1,166 @@
+"""``localglm ask`` as a user runs it, on a tiny model with random weights."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+MODEL = Path(__file__).parent.parent / "oracle" / "tiny-q8_0.gguf"
+SHORT = ("--max-tokens", "8", "--seed", "3", "--think", "off")
+
+
+def run(*arguments: str, text: str | bytes = "", code: int = 0) -> tuple[str, str]:
+    """Run the command; return standard output and standard error."""
+    data = text.encode() if isinstance(text, str) else text
+    done = subprocess.run(
+        [sys.executable, "-m", "localglm", *arguments],
+        input=data,
+        capture_output=True,
+        check=False,
+        timeout=100,
+    )
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert done.returncode == code, err
+    assert "Traceback" not in err
+    return out, err
+
+
+def as_json(*arguments: str, **more: Any) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run("ask", str(MODEL), *arguments, "--json", **more)[0])
+    return found
+
+
+def test_the_answer_is_on_standard_output_and_the_rest_on_standard_error() -> None:
+    out, err = run("ask", str(MODEL), "Hello", *SHORT)
+    told = as_json("Hello", *SHORT)
+    assert told["answer"]
+    shown = "".join(c for c in told["answer"] if c.isprintable() or c in "\n\t")
+    assert out.rstrip("\n") == shown.rstrip("\n")
+    assert "tok/s" in err
+    assert "tok/s" not in out
+
+
+def test_a_piped_prompt_is_the_prompt() -> None:
+    piped = as_json(*SHORT, text="Hello\n")
+    dash = as_json("-", *SHORT, text="Hello")
+    given = as_json("Hello", *SHORT)
+    assert piped["answer"] == dash["answer"] == given["answer"]
+    assert as_json("Hallo", *SHORT)["usage"]["prompt"] != given["usage"]["prompt"]
+
+
+def test_the_json_has_everything_and_nothing_else_is_printed() -> None:
+    told = as_json("Hello", "--max-tokens", "6", "--seed", "3", "--think", "low")
+    assert told["finish_reason"] in {"length", "end"}
+    assert told["usage"]["thinking"] > 0
+    assert told["thinking"]
+    assert told["seed"] == 3
+    assert told["timings"]["decode_tokens_per_s"] > 0
+    assert told["model"]["backend"] == "cpu"
+
+
+def test_the_same_seed_repeats_the_answer_for_any_chunk() -> None:
+    long = ("a long prompt, " * 6, "--max-tokens", "12", "--think", "off")
+    first = as_json(*long, "--seed", "7")
+    again = as_json(*long, "--seed", "7", "--chunk", "7")
+    other = as_json(*long, "--seed", "8")
+    assert first["answer"] == again["answer"]
+    assert first["answer"] != other["answer"]
+
+
+def test_the_thinking_is_shown_only_on_request() -> None:
+    arguments = ("ask", str(MODEL), "Hello", "--max-tokens", "6", "--seed", "3", "--think", "max")
+    out, shown = run(*arguments, "--show-thinking")
+    _, hidden = run(*arguments)
+    assert len(shown) > len(hidden)
+    assert out.strip() == ""
+
+
+def test_quiet_says_nothing_besides_the_answer() -> None:
+    _, err = run("ask", str(MODEL), "Hello", *SHORT, "--quiet")
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "code", "named"),
+    [
+        (("none.gguf", "Hi"), "", 3, "none.gguf"),
+        ((str(MODEL),), " \n", 2, "empty"),
+        ((str(MODEL),), b"\xff\xfe\x00", 2, "not UTF-8"),
+        ((str(MODEL), "Hi", "--think", "huge"), "", 4, "off, low, high"),
+        ((str(MODEL), "Hi", "--temperature", "-1"), "", 4, "temperature"),
+        ((str(MODEL), "Hi", "--repetition-penalty", "0"), "", 2, "0.1 to 10"),
+        ((str(MODEL), "Hi", "--backend", "abacus"), "", 4, "cpu or reference"),
+        ((str(MODEL), "Hi", "--context", "9999999"), "", 4, "context"),
+        ((str(MODEL), "Hi", "--context", "5000"), "", 2, "4096"),
+        ((str(MODEL), "x" * 900, "--context", "64"), "", 8, "the context holds 64"),
+        ((str(MODEL), "Hi", "--stop", ""), "", 2, "empty"),
+    ],
+)
+def test_what_cannot_be_done_is_three_lines_and_an_exit_code(
+    arguments: tuple[str, ...], text: Any, code: int, named: str
+) -> None:
+    out, err = run("ask", *arguments, text=text, code=code)
+    assert out == ""
+    assert named in err
+    assert err.startswith("error: ")
+    assert 1 <= len(err.splitlines()) <= 3
+
+
+def endless(**options: Any) -> subprocess.Popen[bytes]:
+    """Start an answer that goes on until the context is full."""
+    flags = ("--temperature", "0", "--think", "off", "--stop", "never in there")
+    return subprocess.Popen(
+        [sys.executable, "-m", "localglm", "ask", str(MODEL), "Tell me a story", *flags],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **options,
+    )
+
+
+def pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    assert stream is not None
+    return stream
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to whole consoles")
+def test_ctrl_c_keeps_the_partial_answer_and_exits_with_130() -> None:
+    with endless(start_new_session=True) as process:
+        first = pipe(process.stdout).read(1)
+        process.send_signal(signal.SIGINT)
+        rest, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err.decode()
+    assert first
+    assert rest.endswith(b"\n")
+    assert b"cancelled" in err
+    assert b"Traceback" not in err
+
+
+def test_a_reader_that_goes_away_ends_the_answer_quietly() -> None:
+    with endless() as process:
+        assert pipe(process.stdout).read(1)
+        pipe(process.stdout).close()
+        err = pipe(process.stderr).read()
+        process.wait(20)
+    assert process.returncode == 0
+    assert err == b""
+
+
+def test_help_names_the_flags_without_loading_the_engine() -> None:
+    code = (
+        "import sys\nfrom localglm.cli.app import main\n"
+        "main(['ask', '--help'], standalone_mode=False)\n"
+        "print(sorted({'numpy', 'torch', 'wgpu', 'pyopencl', 'textual'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "--show-thinking" in done.stdout
+    assert done.stdout.strip().endswith("[]")

@@ -1,0 +1,58 @@
+"""``localglm bench``: figures that stand on tokens."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MODEL = Path(__file__).parent.parent / "oracle" / "tiny-q8_0.gguf"
+
+
+def bench(*arguments: str, code: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "localglm", "bench", str(MODEL), *arguments],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def as_json(*arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(bench(*arguments, "--json"))
+    return found
+
+
+def test_the_figures_stand_on_the_tokens_asked_for() -> None:
+    told = as_json("--prompt", "48", "--generate", "6")
+    assert (told["prompt_tokens"], told["generated_tokens"], told["timed_steps"]) == (48, 6, 5)
+    assert told["prefill_tokens_per_s"] == pytest.approx(48 / told["prefill_s"])
+    assert told["decode_tokens_per_s"] == pytest.approx(1 / told["decode_median_s"])
+    per_s = told["weight_bytes_per_token"] / told["decode_median_s"] / 1e9
+    assert told["weight_gb_per_s"] == pytest.approx(per_s)
+    assert 0 < told["weight_bytes_per_token"] < told["weight_bytes"] <= MODEL.stat().st_size
+
+
+@pytest.mark.parametrize("generate", ["0", "1"])
+def test_no_decode_rate_without_timed_steps(generate: str) -> None:
+    told = as_json("--prompt", "8", "--generate", generate)
+    assert told["decode_tokens_per_s"] is None
+    assert told["weight_gb_per_s"] is None
+    assert "not measured" in bench("--prompt", "8", "--generate", generate)
+
+
+def test_a_prompt_beyond_the_file_is_refused_with_both_numbers() -> None:
+    err = bench("--prompt", "5000", "--generate", "1", code=2)
+    assert "5001" in err
+    assert "4096" in err
+
+
+def test_the_text_names_both_rates() -> None:
+    out = bench("--prompt", "16", "--generate", "4")
+    assert "prefill  16 tokens" in out
+    assert "median of 3 steps" in out
+    assert "GB/s" in out

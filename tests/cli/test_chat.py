@@ -1,0 +1,93 @@
+"""``localglm chat --plain`` with its turns piped in."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+MODEL = Path(__file__).parent.parent / "oracle" / "tiny-q8_0.gguf"
+
+
+def chat(turns: str, *arguments: str, code: int = 0) -> tuple[str, str]:
+    flags = ("--max-tokens", "6", "--seed", "5", "--think", "off", *arguments)
+    done = subprocess.run(
+        [sys.executable, "-m", "localglm", "chat", str(MODEL), "--plain", *flags],
+        input=turns.encode(),
+        capture_output=True,
+        check=False,
+        timeout=100,
+    )
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert done.returncode == code, err
+    assert "Traceback" not in err
+    return out, err
+
+
+def figures(err: str) -> list[str]:
+    return [line for line in err.splitlines() if line.startswith("[prompt ")]
+
+
+def test_each_line_is_a_turn_and_the_second_keeps_the_first() -> None:
+    out, err = chat("Hello\nAnd then?\n")
+    assert out.strip()
+    first, second = figures(err)
+    assert "kept" not in first
+    assert "kept" in second
+
+
+def test_retry_reads_nothing_and_the_same_seed_gives_the_same_text() -> None:
+    once, _ = chat("Hello\n")
+    twice, err = chat("Hello\n/retry\n")
+    assert twice == once + once
+    total = figures(err)[1].split()[1]
+    assert f"({total} kept)" in figures(err)[1]
+
+
+def test_a_bad_command_or_level_is_named_and_the_chat_goes_on() -> None:
+    out, err = chat("/bogus\n/think huge\nHello\n")
+    assert "there is no command /bogus" in err
+    assert "off, low, high, max" in err
+    assert out == chat("Hello\n")[0]
+
+
+def test_the_thinking_level_changes_the_prompt() -> None:
+    out, err = chat("/think high\nHello\n")
+    assert "(6 thinking)" in err
+    assert out.strip() == ""
+
+
+def test_a_turn_that_does_not_fit_is_refused_and_the_next_works() -> None:
+    out, err = chat("x" * 2000 + "\nHello\n", "--context", "128")
+    assert "the context holds 128" in err
+    assert out == chat("Hello\n")[0]
+    assert len(figures(err)) == 1
+
+
+def test_a_backslash_goes_on_and_two_slashes_are_text() -> None:
+    joined, _ = chat("//one\\\ntwo\n")
+    assert joined != chat("//one two\n")[0]
+    assert "there is no command" not in chat("//one\n")[1]
+
+
+def test_exit_leaves_at_once_and_new_forgets() -> None:
+    out, err = chat("/exit\nHello\n")
+    assert (out, figures(err)) == ("", [])
+    again, _ = chat("Hello\n/new\nHello\n")
+    assert again == chat("Hello\n")[0] * 2
+
+
+def test_help_lists_every_command() -> None:
+    _, err = chat("/help\n/stats\n")
+    for name in ("/exit", "/retry", "/think", "/system", "/new"):
+        assert name in err
+    assert "0 answers" in err
+
+
+def test_without_plain_the_chat_says_what_to_add() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "localglm", "chat", str(MODEL)],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "add --plain" in done.stderr
