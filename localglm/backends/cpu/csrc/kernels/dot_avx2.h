@@ -16,19 +16,27 @@
 
 #include "dot_portable.h"
 
-/* Scales, biases and minima are 16 int16: groups 0, 2, .., 14, then 1, 3, .., 15, the order of lg_row.sum. */
+/* What a super-block says about all its weights. Scales, biases and minima are 16 int16: groups 0, 2, .., 14,
+ * then 1, 3, .., 15, the order of lg_row.sum. Types that compute their sign bits keep them here. */
 typedef struct {
-    __m256i u[8], s[8]; /* 32 weights each, in order */
     __m256i scale, bias, min;
     uint16_t d, m;
-} lg_vector256;
+    uint8_t signs[32];
+} lg_head256;
+
+/* 32 weights in order. */
+typedef struct {
+    __m256i u, s;
+} lg_part;
 
 typedef struct {
     __m256i u, s;
     uint16_t d, m;
 } lg_vector32;
 
-typedef void (*lg_vector_unpack256)(const uint8_t *block, lg_vector256 *out);
+/* Weights 32 j .. 32 j + 31 are made where they are used, so that they stay in registers. */
+typedef void (*lg_head_fn)(const uint8_t *block, lg_head256 *head);
+typedef lg_part (*lg_part_fn)(const uint8_t *block, const lg_head256 *head, int j);
 typedef void (*lg_vector_unpack32)(const uint8_t *block, lg_vector32 *out);
 
 LG_INLINE __m256i load256(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
@@ -49,44 +57,48 @@ LG_INLINE int32_t add_lanes(__m256i v) {
     return _mm_cvtsi128_si32(_mm_hadd_epi32(s, s));
 }
 
-/* Scales of groups 2 j (low half) and 2 j + 1 (high half), for weights 32 j .. 32 j + 31. */
-LG_INLINE void spread_scales(__m256i scale, __m256i *out) {
-    for (int j = 0; j < 8; j++)
-        out[j] = _mm256_shuffle_epi8(scale, _mm256_set1_epi16((short)(2 * j | (2 * j + 1) << 8)));
-}
-
 LG_INLINE __m256i multiply32(__m256i u, __m256i s, const int8_t *q, int flags) {
     __m256i x = load256(q);
     return _mm256_maddubs_epi16(u, flags & LG_SIGNED ? _mm256_sign_epi8(x, s) : x);
 }
 
-LG_INLINE __m256i multiply256(const lg_vector256 *w, const __m256i *scales, const int8_t *q,
-                              const int16_t *sum, int flags) {
-    __m256i total = flags & LG_BIASED ? _mm256_madd_epi16(w->bias, load256(sum)) : _mm256_setzero_si256();
-    for (int j = 0; j < 8; j++) {
-        __m256i pairs = multiply32(w->u[j], w->s[j], q + 32 * j, flags);
-        total = _mm256_add_epi32(total, _mm256_madd_epi16(pairs, scales[j]));
+/* Block b against each token: vectors whose lanes add up to S, and to M for types with minima. */
+LG_INLINE void multiply256(const uint8_t *block, const lg_head256 *head, int64_t b, const lg_row *x, __m256i *s,
+                           __m256i *m, int tokens, int flags, lg_part_fn part) {
+    for (int t = 0; t < tokens; t++) {
+        __m256i sum = flags & (LG_BIASED | LG_HAS_MIN) ? load256(x[t].sum + 16 * b) : _mm256_setzero_si256();
+        s[t] = flags & LG_BIASED ? _mm256_madd_epi16(head->bias, sum) : _mm256_setzero_si256();
+        if (flags & LG_HAS_MIN) m[t] = _mm256_madd_epi16(head->min, sum);
     }
-    return total;
+#pragma clang loop unroll(full)
+    for (int j = 0; j < 8; j++) {
+        const __m256i pick = _mm256_set1_epi16((short)(2 * j | (2 * j + 1) << 8));
+        __m256i scale = _mm256_shuffle_epi8(head->scale, pick); /* groups 2 j and 2 j + 1 */
+        lg_part w = part(block, head, j);
+        for (int t = 0; t < tokens; t++) {
+            __m256i pairs = multiply32(w.u, w.s, x[t].q + 256 * b + 32 * j, flags);
+            s[t] = _mm256_add_epi32(s[t], _mm256_madd_epi16(pairs, scale));
+        }
+    }
 }
 
 /* Blocks b .. b + 7 into the partials of each token. */
 LG_INLINE void super8(const uint8_t *row, int64_t b, const lg_row *x, __m256 *partials, int tokens,
-                      lg_form256 form, lg_vector_unpack256 unpack) {
+                      lg_form256 form, lg_head_fn read_head, lg_part_fn part) {
     __m256i s[LG_TILE][8], m[LG_TILE][8];
     uint16_t halves[8], minima[8];
 #pragma clang loop unroll(disable)
     for (int k = 0; k < 8; k++) {
-        lg_vector256 w;
-        __m256i scales[8];
-        unpack(row + (b + k) * form.bytes, &w);
-        spread_scales(w.scale, scales);
-        halves[k] = w.d;
-        if (form.flags & LG_HAS_MIN) minima[k] = w.m;
+        const uint8_t *block = row + (b + k) * form.bytes;
+        __m256i block_s[LG_TILE], block_m[LG_TILE];
+        lg_head256 head;
+        read_head(block, &head);
+        halves[k] = head.d;
+        if (form.flags & LG_HAS_MIN) minima[k] = head.m;
+        multiply256(block, &head, b + k, x, block_s, block_m, tokens, form.flags, part);
         for (int t = 0; t < tokens; t++) {
-            const int16_t *sum = x[t].sum + 16 * (b + k);
-            s[t][k] = multiply256(&w, scales, x[t].q + 256 * (b + k), sum, form.flags);
-            if (form.flags & LG_HAS_MIN) m[t][k] = _mm256_madd_epi16(w.min, load256(sum));
+            s[t][k] = block_s[t];
+            if (form.flags & LG_HAS_MIN) m[t][k] = block_m[t];
         }
     }
     __m256 d = _mm256_mul_ps(halves8(halves), _mm256_set1_ps(form.factor));
@@ -98,33 +110,31 @@ LG_INLINE void super8(const uint8_t *row, int64_t b, const lg_row *x, __m256 *pa
     }
 }
 
-/* The blocks behind the last whole group of eight. */
+/* A block behind the last whole group of eight. */
 LG_INLINE void super_rest(const uint8_t *row, int64_t b, const lg_row *x, float partials[][8], int tokens,
-                          lg_form256 form, lg_vector_unpack256 unpack) {
-    lg_vector256 w;
-    __m256i scales[8];
-    unpack(row + b * form.bytes, &w);
-    spread_scales(w.scale, scales);
-    float d = lg_half(w.d) * form.factor;
+                          lg_form256 form, lg_head_fn read_head, lg_part_fn part) {
+    const uint8_t *block = row + b * form.bytes;
+    __m256i s[LG_TILE], m[LG_TILE];
+    lg_head256 head;
+    read_head(block, &head);
+    multiply256(block, &head, b, x, s, m, tokens, form.flags, part);
+    float d = lg_half(head.d) * form.factor;
     for (int t = 0; t < tokens; t++) {
-        const int16_t *sum = x[t].sum + 16 * b;
-        __m256i s = multiply256(&w, scales, x[t].q + 256 * b, sum, form.flags);
-        sum_super(partials[t], b, d * x[t].d[b], add_lanes(s));
-        if (form.flags & LG_HAS_MIN)
-            sum_minimum(partials[t], b, lg_half(w.m) * x[t].d[b],
-                        add_lanes(_mm256_madd_epi16(w.min, load256(sum))));
+        float dx = x[t].d[b];
+        sum_super(partials[t], b, d * dx, add_lanes(s[t]));
+        if (form.flags & LG_HAS_MIN) sum_minimum(partials[t], b, lg_half(head.m) * dx, add_lanes(m[t]));
     }
 }
 
 LG_INLINE void avx2_super(const uint8_t *row, int64_t n, const lg_row *x, float *y, int tokens, lg_form256 form,
-                          lg_vector_unpack256 unpack) {
+                          lg_head_fn read_head, lg_part_fn part) {
     __m256 partials[LG_TILE];
     float stored[LG_TILE][8];
     int64_t blocks = n / 256, whole = blocks / 8 * 8;
     for (int t = 0; t < tokens; t++) partials[t] = _mm256_setzero_ps();
-    for (int64_t b = 0; b < whole; b += 8) super8(row, b, x, partials, tokens, form, unpack);
+    for (int64_t b = 0; b < whole; b += 8) super8(row, b, x, partials, tokens, form, read_head, part);
     for (int t = 0; t < tokens; t++) _mm256_storeu_ps(stored[t], partials[t]);
-    for (int64_t b = whole; b < blocks; b++) super_rest(row, b, x, stored, tokens, form, unpack);
+    for (int64_t b = whole; b < blocks; b++) super_rest(row, b, x, stored, tokens, form, read_head, part);
     for (int t = 0; t < tokens; t++) y[t] = sum_finish(stored[t]);
 }
 

@@ -20,7 +20,7 @@ LG_INLINE void decode_super(const uint8_t *row, int64_t n, float *out, lg_form25
 }
 
 #if defined(__AVX2__)
-#define DOT_SUPER(type, tokens) avx2_super(row, n, x, y, tokens, form_##type, vector_##type)
+#define DOT_SUPER(type, tokens) avx2_super(row, n, x, y, tokens, form_##type, head_##type, part_##type)
 #else
 #define DOT_SUPER(type, tokens) portable_super(row, n, x, y, tokens, form_##type, unpack_##type)
 #endif
