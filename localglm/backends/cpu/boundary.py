@@ -74,9 +74,14 @@ def array_of(buffer: Buffer) -> AnyArray:
 
 
 def _fits(array: AnyArray, shape: tuple[int | None, ...]) -> bool:
-    if array.ndim != len(shape) or not array.flags.c_contiguous:
+    have = array.shape
+    if len(have) != len(shape) or not array.flags.c_contiguous:
         return False
-    return all(want is None or want == have for want, have in zip(shape, array.shape, strict=True))
+    # A plain loop: this runs for every argument of every op of every token.
+    for axis, want in enumerate(shape):  # noqa: SIM110
+        if want is not None and want != have[axis]:
+            return False
+    return True
 
 
 def floats(name: str, buffer: Buffer, *shape: int | None) -> F32:
@@ -93,8 +98,10 @@ def floats(name: str, buffer: Buffer, *shape: int | None) -> F32:
 def whole_floats(name: str, buffer: Buffer, like: AnyArray | None = None) -> F32:
     """Return a contiguous float32 array of any shape, or of the shape of ``like``."""
     array = array_of(buffer)
-    shape = array.shape if like is None else like.shape
-    return floats(name, array, *shape) if array.ndim else floats(name, array, None)
+    fits = array.dtype == _F32 and array.flags.c_contiguous and array.ndim > 0 and array.size > 0
+    if not fits or (like is not None and array.shape != like.shape):
+        raise _misfit(name, array, "float32", (None,) if like is None else like.shape)
+    return array
 
 
 def indices(name: str, buffer: Buffer, *shape: int | None) -> I32:

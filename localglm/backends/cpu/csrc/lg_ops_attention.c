@@ -28,8 +28,8 @@ LG_EXPORT int lg_kda_scan(lg_pool *pool, int isa, const float *query, const floa
     return status;
 }
 
-LG_EXPORT int lg_pool_keys(lg_pool *pool, int isa, const float *keys, const float *gates, const float *slot_bias,
-                           float *out, int64_t pools, int64_t slots, int64_t i) {
+LG_EXPORT int lg_pool_keys(lg_pool *pool, int isa, const float *keys, const float *gates,
+                           const float *slot_bias, float *out, int64_t pools, int64_t slots, int64_t i) {
     lg_pool_keys_args a = {keys, gates, slot_bias, out, slots, i};
     return lg_dispatch(pool, isa, LG_TASKS(lg_pool_keys_task), &a, pools, lg_grain(slots * i));
 }
@@ -40,7 +40,8 @@ LG_EXPORT int lg_indexer_scores(lg_pool *pool, int isa, const float *query, cons
     const int64_t blocks = (columns + LG_SCORE_BLOCK - 1) / LG_SCORE_BLOCK;
     float *scratch = malloc((size_t)lg_pool_threads(pool) * 8 * (size_t)i * sizeof *scratch);
     if (!scratch) return LG_NO_MEMORY;
-    lg_scores_args a = {query, head_weight, pools, out, scratch, g, i, columns, blocks, first_position, slots, half};
+    lg_scores_args a = {query, head_weight, pools,  out,            scratch, g,
+                        i,     columns,     blocks, first_position, slots,   half};
     int status = lg_dispatch(pool, isa, LG_TASKS(lg_indexer_scores_task), &a, tokens * blocks, 1);
     free(scratch);
     return status;

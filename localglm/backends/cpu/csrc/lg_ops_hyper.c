@@ -7,14 +7,16 @@ static int mix_chunk(lg_pool *pool, int isa, int exact, int type, const void *fn
                      lg_hyper_args a, int64_t tokens, float *mix) {
     const int64_t n = a.s * a.d;
     int status = lg_dispatch(pool, isa, LG_TASKS(lg_unit_rms_task), &norm, tokens, 1);
-    if (status == LG_OK) status = lg_matmul(pool, isa, exact, type, fn, a.s * (2 + a.s), n, norm.out, tokens, mix);
-    if (status == LG_OK) status = lg_dispatch(pool, isa, LG_TASKS(lg_hyper_mix_task), &a, tokens, lg_grain(n));
-    return status;
+    if (status != LG_OK) return status;
+    status = lg_matmul(pool, isa, exact, type, fn, a.s * (2 + a.s), n, norm.out, tokens, mix);
+    if (status != LG_OK) return status;
+    return lg_dispatch(pool, isa, LG_TASKS(lg_hyper_mix_task), &a, tokens, lg_grain(n));
 }
 
 LG_EXPORT int lg_hyper_pre(lg_pool *pool, int isa, int exact, int type, const void *fn, const float *streams,
                            const float *base, const float *scale, float *input, float *post, float *comb,
-                           int64_t tokens, int64_t s, int64_t d, int rounds, float epsilon, float norm_epsilon) {
+                           int64_t tokens, int64_t s, int64_t d, int rounds, float epsilon,
+                           float norm_epsilon) {
     if (s < 1 || s > LG_MAX_STREAMS || d < 1) return LG_BAD_SHAPE;
     const int64_t chunk = tokens < CHUNK ? tokens : CHUNK, n = s * d, mixes = s * (2 + s);
     float *unit = malloc((size_t)(chunk * (n + mixes)) * sizeof *unit);
@@ -37,8 +39,8 @@ LG_EXPORT int lg_hyper_post(lg_pool *pool, int isa, const float *y, const float 
     return lg_dispatch(pool, isa, LG_TASKS(lg_hyper_post_task), &a, tokens, lg_grain(s * d));
 }
 
-LG_EXPORT int lg_stream_mean(lg_pool *pool, int isa, const float *streams, float *out, int64_t tokens, int64_t s,
-                             int64_t d) {
+LG_EXPORT int lg_stream_mean(lg_pool *pool, int isa, const float *streams, float *out, int64_t tokens,
+                             int64_t s, int64_t d) {
     lg_streams_args a = {NULL, streams, NULL, NULL, out, s, d};
     return lg_dispatch(pool, isa, LG_TASKS(lg_stream_mean_task), &a, tokens, lg_grain(s * d));
 }

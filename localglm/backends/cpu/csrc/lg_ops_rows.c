@@ -17,8 +17,8 @@ LG_EXPORT int lg_sigmoid_all(lg_pool *pool, int isa, const float *x, float *out,
     return lg_dispatch(pool, isa, LG_TASKS(lg_sigmoid_task), &a, count, 8192);
 }
 
-LG_EXPORT int lg_rms_norm(lg_pool *pool, int isa, const float *x, const float *weight, float *out, int64_t rows,
-                          int64_t n, float epsilon) {
+LG_EXPORT int lg_rms_norm(lg_pool *pool, int isa, const float *x, const float *weight, float *out,
+                          int64_t rows, int64_t n, float epsilon) {
     lg_norm_args a = {x, weight, NULL, NULL, out, n, epsilon};
     return lg_dispatch(pool, isa, LG_TASKS(lg_rms_norm_task), &a, rows, lg_grain(n));
 }
@@ -35,7 +35,8 @@ LG_EXPORT int lg_gated_norm(lg_pool *pool, int isa, const float *x, const float 
     return lg_dispatch(pool, isa, LG_TASKS(lg_gated_norm_task), &a, rows, lg_grain(n));
 }
 
-LG_EXPORT int lg_store_half(lg_pool *pool, int isa, const float *rows, void *cache, int64_t count, int64_t n) {
+LG_EXPORT int lg_store_half(lg_pool *pool, int isa, const float *rows, void *cache, int64_t count,
+                            int64_t n) {
     lg_store_args a = {rows, cache, n};
     return lg_dispatch(pool, isa, LG_TASKS(lg_store_half_task), &a, count, lg_grain(n));
 }

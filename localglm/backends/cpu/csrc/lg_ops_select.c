@@ -23,7 +23,8 @@ static int order_keys(const float *scores, int64_t n, uint32_t *keys) {
     return is_ordered;
 }
 
-/* The rank-th largest key (rank >= 1), found byte by byte from the top; *above becomes the number of larger keys. */
+/* The rank-th largest key (rank >= 1), found byte by byte from the top; *above becomes the number of
+ * larger keys. */
 static uint32_t nth_largest(const uint32_t *keys, int64_t n, int64_t rank, int64_t *above) {
     uint32_t value = 0, known = 0;
     *above = 0;
@@ -72,8 +73,8 @@ static void select_task(void *context, int64_t begin, int64_t end, int worker) {
 }
 
 /* width is the largest count of a token. isa is part of every op; integers need none. */
-LG_EXPORT int lg_select_cells(lg_pool *pool, int isa, const float *scores, int32_t *index, int32_t *count, int64_t tokens,
-                              int64_t columns, int64_t width, int64_t first_position, int64_t slots,
+LG_EXPORT int lg_select_cells(lg_pool *pool, int isa, const float *scores, int32_t *index,
+                              int32_t *count, int64_t tokens, int64_t columns, int64_t width, int64_t first_position, int64_t slots,
                               int64_t kept, int select_tail) {
     (void)isa;
     uint32_t *scratch = malloc(((size_t)lg_pool_threads(pool) * (size_t)columns + 1) * sizeof *scratch);

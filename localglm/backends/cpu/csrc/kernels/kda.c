@@ -72,7 +72,8 @@ typedef struct {
 } kda_strip;
 
 /* m = m * decay; recalled = sum over k of key and m. */
-LG_INLINE void decay_and_recall(kda_strip s, const float *decay, const float *key, lg_f8 *recalled, int groups) {
+LG_INLINE void decay_and_recall(kda_strip s, const float *decay, const float *key, lg_f8 *recalled,
+                                int groups) {
     for (int g = 0; g < groups; g++) recalled[g] = lg_all8(0.0f);
     for (int64_t c = 0; c < s.k; c++)
         for (int g = 0; g < groups; g++) {
@@ -83,10 +84,10 @@ LG_INLINE void decay_and_recall(kda_strip s, const float *decay, const float *ke
         }
 }
 
-/* m = m + key delta; out = sum over k of query and m. With a next token, its decay_and_recall follows on each m
- * while it is in a register. */
-LG_INLINE void write_and_read(kda_strip s, kda_block b, int64_t t, int has_next, const lg_f8 *delta, lg_f8 *out,
-                              lg_f8 *recalled, int groups) {
+/* m = m + key delta; out = sum over k of query and m. With a next token, its decay_and_recall follows on
+ * each m while it is in a register. */
+LG_INLINE void write_and_read(kda_strip s, kda_block b, int64_t t, int has_next, const lg_f8 *delta,
+                              lg_f8 *out, lg_f8 *recalled, int groups) {
     const float *query = b.query + t * s.k, *key = b.key + t * s.k;
     const float *decay = b.decay + (t + has_next) * s.k, *next_key = b.key + (t + has_next) * s.k;
     for (int g = 0; g < groups; g++) out[g] = recalled[g] = lg_all8(0.0f);
@@ -103,8 +104,8 @@ LG_INLINE void write_and_read(kda_strip s, kda_block b, int64_t t, int has_next,
         }
 }
 
-/* Advance a strip by n tokens. Sums over k ascend by fma from +0, one chain per value column, so they know nothing
- * of chunks or of the columns beside them. */
+/* Advance a strip by n tokens. Sums over k ascend by fma from +0, one chain per value column, so they
+ * know nothing of chunks or of the columns beside them. */
 LG_INLINE void advance(const lg_kda_args *a, int64_t head, int64_t first, int64_t n, kda_block b, int64_t v,
                        int groups) {
     const int64_t left = groups > 1 ? 8 : a->v - v; /* several groups are full */
