@@ -34,9 +34,9 @@ typedef struct {
     const int16_t *sum;
 } lg_row;
 
-enum { LG_TILE = 4 }; /* tokens one pass over a weight row serves */
+enum { LG_TILE = 8 }; /* the most tokens one pass over a weight row serves */
 
-/* y[t] = row . x[t] for one token, or for LG_TILE tokens. n is a multiple of the block's values. */
+/* y[t] = row . x[t] for as many tokens as the kernel's name says. n is a multiple of the block's values. */
 typedef void (*lg_dot_fn)(const uint8_t *row, int64_t n, const lg_row *x, float *y);
 /* The float32 values of a row. */
 typedef void (*lg_decode_fn)(const uint8_t *row, int64_t n, float *out);
@@ -44,7 +44,7 @@ typedef void (*lg_decode_fn)(const uint8_t *row, int64_t n, float *out);
 typedef void (*lg_quantise_fn)(const float *x, int64_t n, int8_t *q, float *d, int16_t *sum);
 
 typedef struct {
-    lg_dot_fn one, tile;
+    lg_dot_fn one, four, eight;
     lg_decode_fn decode;
 } lg_kernel;
 

@@ -90,18 +90,33 @@ int lg_scratch_init(float **out, const lg_weight *weight, int threads) {
     return *out ? LG_OK : LG_NO_MEMORY;
 }
 
-/* A tile of tokens passes over all rows before the next tile, so that its activations stay in cache. */
+/* How many of the tokens left one pass takes, and with which kernel; a pass may have fewer than it serves. */
+typedef struct {
+    lg_dot_fn dot;
+    int serves, takes;
+} token_pass;
+
+static token_pass next_pass(const lg_kernel *kernel, int64_t left) {
+    if (left >= 8) return (token_pass){kernel->eight, 8, 8};
+    if (left == 1) return (token_pass){kernel->one, 1, 1};
+    return (token_pass){kernel->four, 4, left < 4 ? (int)left : 4};
+}
+
+/* A pass goes over all rows before the next one, so that its activations stay in cache. Places it has to
+ * spare repeat its last token. */
 static void stored_rows_times(const lg_kernel *kernel, const uint8_t *row, int64_t row_bytes, int64_t cols,
                               int64_t count, const lg_row *x, int64_t tokens, float *const *y, int64_t at) {
-    int64_t t = 0;
-    for (; t + LG_TILE <= tokens; t += LG_TILE)
+    for (int64_t t = 0; t < tokens;) {
+        token_pass pass = next_pass(kernel, tokens - t);
+        lg_row places[LG_TILE];
+        float out[LG_TILE];
+        for (int k = 0; k < pass.serves; k++) places[k] = x[t + (k < pass.takes ? k : pass.takes - 1)];
         for (int64_t r = 0; r < count; r++) {
-            float out[LG_TILE];
-            kernel->tile(row + r * row_bytes, cols, x + t, out);
-            for (int k = 0; k < LG_TILE; k++) y[t + k][at + r] = out[k];
+            pass.dot(row + r * row_bytes, cols, places, out);
+            for (int k = 0; k < pass.takes; k++) y[t + k][at + r] = out[k];
         }
-    for (; t < tokens; t++)
-        for (int64_t r = 0; r < count; r++) kernel->one(row + r * row_bytes, cols, x + t, &y[t][at + r]);
+        t += pass.takes;
+    }
 }
 
 void lg_rows_times(const lg_weight *weight, int64_t first, int64_t count, const lg_row *x, int64_t tokens,

@@ -141,26 +141,30 @@ LG_INLINE void avx2_super(const uint8_t *row, int64_t n, const lg_row *x, float 
 /* Run r of eight whole 32-value blocks. */
 LG_INLINE void run8(const uint8_t *row, int64_t r, const lg_row *x, float partials[][8], int tokens,
                     lg_form32 form, lg_vector_unpack32 unpack) {
-    __m256i s[LG_TILE][8];
+    lg_vector32 w[8];
     uint16_t halves[8], minima[8];
+#pragma clang loop unroll(full)
     for (int k = 0; k < 8; k++) {
-        lg_vector32 w;
-        unpack(row + (8 * r + k) * form.bytes, &w);
-        halves[k] = w.d;
-        if (form.flags & LG_HAS_MIN) minima[k] = w.m;
-        for (int t = 0; t < tokens; t++) {
-            __m256i pairs = multiply32(w.u, w.s, x[t].q + 256 * r + 32 * k, form.flags);
-            s[t][k] = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-        }
+        unpack(row + (8 * r + k) * form.bytes, &w[k]);
+        halves[k] = w[k].d;
+        if (form.flags & LG_HAS_MIN) minima[k] = w[k].m;
     }
+    __m256 d = halves8(halves), m = form.flags & LG_HAS_MIN ? halves8(minima) : d;
+#pragma clang loop unroll(disable)
     for (int t = 0; t < tokens; t++) {
+        __m256i s[8];
+#pragma clang loop unroll(full)
+        for (int k = 0; k < 8; k++) {
+            __m256i pairs = multiply32(w[k].u, w[k].s, x[t].q + 256 * r + 32 * k, form.flags);
+            s[k] = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+        }
         __m256 dx = _mm256_loadu_ps(x[t].d + 8 * r);
-        __m256i sum = _mm256_cvtepi16_epi32(load128(x[t].sum + 8 * r)), total = add_lanes8(s[t]);
+        __m256i sum = _mm256_cvtepi16_epi32(load128(x[t].sum + 8 * r)), total = add_lanes8(s);
         if (form.flags & LG_BIASED)
             total = _mm256_sub_epi32(total, _mm256_mullo_epi32(sum, _mm256_set1_epi32(form.centre)));
-        __m256 p = _mm256_mul_ps(_mm256_mul_ps(halves8(halves), dx), _mm256_cvtepi32_ps(total));
+        __m256 p = _mm256_mul_ps(_mm256_mul_ps(d, dx), _mm256_cvtepi32_ps(total));
         if (form.flags & LG_HAS_MIN)
-            p = _mm256_fmadd_ps(_mm256_mul_ps(halves8(minima), dx), _mm256_cvtepi32_ps(sum), p);
+            p = _mm256_fmadd_ps(_mm256_mul_ps(m, dx), _mm256_cvtepi32_ps(sum), p);
         sum_run8(partials[t], r, p);
     }
 }

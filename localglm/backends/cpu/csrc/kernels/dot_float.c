@@ -30,7 +30,7 @@ LG_INLINE void add_elements(const uint8_t *row, int64_t begin, int64_t n, const 
 #if defined(__AVX2__)
 LG_INLINE void dot_float(const uint8_t *row, int64_t n, const lg_row *x, float *y, int tokens, int bytes,
                          lg_widen widen, lg_widen8 widen8) {
-    __m256 a[LG_TILE][4];
+    __m256 a[4][4];
     for (int t = 0; t < tokens; t++)
         for (int k = 0; k < 4; k++) a[t][k] = _mm256_setzero_ps();
     int64_t whole = n / 32 * 32;
@@ -47,7 +47,10 @@ LG_INLINE void dot_float(const uint8_t *row, int64_t n, const lg_row *x, float *
         y[t] = lg_tree32(partials);
     }
 }
-#define DOT_FLOAT(type, tokens, bytes) dot_float(row, n, x, y, tokens, bytes, widen_##type, widen8_##type)
+/* Four tokens at a time: their 16 vectors of partials are all the registers there are. */
+#define DOT_FLOAT(type, tokens)                                                                \
+    for (int t = 0; t < tokens; t += 4)                                                        \
+    dot_float(row, n, x + t, y + t, tokens < 4 ? tokens : 4, bytes_##type, widen_##type, widen8_##type)
 #else
 LG_INLINE void dot_float(const uint8_t *row, int64_t n, const lg_row *x, float *y, int tokens, int bytes,
                          lg_widen widen) {
@@ -61,16 +64,12 @@ LG_INLINE void dot_float(const uint8_t *row, int64_t n, const lg_row *x, float *
         y[t] = lg_tree32(partials);
     }
 }
-#define DOT_FLOAT(type, tokens, bytes) dot_float(row, n, x, y, tokens, bytes, widen_##type)
+#define DOT_FLOAT(type, tokens) dot_float(row, n, x, y, tokens, bytes_##type, widen_##type)
 #endif
 
 #define FLOAT_TYPE(type, bytes)                                                                \
-    void LG_NAME(one_##type)(const uint8_t *row, int64_t n, const lg_row *x, float *y) {       \
-        DOT_FLOAT(type, 1, bytes);                                                             \
-    }                                                                                          \
-    void LG_NAME(tile_##type)(const uint8_t *row, int64_t n, const lg_row *x, float *y) {      \
-        DOT_FLOAT(type, LG_TILE, bytes);                                                       \
-    }                                                                                          \
+    enum { bytes_##type = bytes };                                                             \
+    LG_DEFINE_DOTS(type, DOT_FLOAT)                                                            \
     void LG_NAME(decode_##type)(const uint8_t *row, int64_t n, float *out) {                   \
         for (int64_t i = 0; i < n; i++) out[i] = widen_##type(row + i * bytes);                \
     }

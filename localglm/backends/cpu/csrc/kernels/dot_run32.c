@@ -23,12 +23,7 @@ LG_INLINE void decode_run32(const uint8_t *row, int64_t n, float *out, lg_form32
 /* The further arguments are the fields of lg_form32. */
 #define RUN32_TYPE(type, ...)                                                                  \
     static const lg_form32 form_##type = {__VA_ARGS__};                                        \
-    void LG_NAME(one_##type)(const uint8_t *row, int64_t n, const lg_row *x, float *y) {       \
-        DOT_RUN32(type, 1);                                                                    \
-    }                                                                                          \
-    void LG_NAME(tile_##type)(const uint8_t *row, int64_t n, const lg_row *x, float *y) {      \
-        DOT_RUN32(type, LG_TILE);                                                              \
-    }                                                                                          \
+    LG_DEFINE_DOTS(type, DOT_RUN32)                                                            \
     void LG_NAME(decode_##type)(const uint8_t *row, int64_t n, float *out) {                   \
         decode_run32(row, n, out, form_##type, unpack_##type);                                 \
     }

@@ -28,12 +28,7 @@ LG_INLINE void decode_super(const uint8_t *row, int64_t n, float *out, lg_form25
 /* The further arguments are the fields of lg_form256. */
 #define SUPER_TYPE(type, ...)                                                                  \
     static const lg_form256 form_##type = {__VA_ARGS__};                                       \
-    void LG_NAME(one_##type)(const uint8_t *row, int64_t n, const lg_row *x, float *y) {       \
-        DOT_SUPER(type, 1);                                                                    \
-    }                                                                                          \
-    void LG_NAME(tile_##type)(const uint8_t *row, int64_t n, const lg_row *x, float *y) {      \
-        DOT_SUPER(type, LG_TILE);                                                              \
-    }                                                                                          \
+    LG_DEFINE_DOTS(type, DOT_SUPER)                                                            \
     void LG_NAME(decode_##type)(const uint8_t *row, int64_t n, float *out) {                   \
         decode_super(row, n, out, form_##type, unpack_##type);                                 \
     }

@@ -2,7 +2,8 @@
 #include "dot_types.h"
 #include "quantise.h"
 
-#define ENTRY(type) {LG_NAME(one_##type), LG_NAME(tile_##type), LG_NAME(decode_##type)}
+#define ENTRY(type) \
+    {LG_NAME(one_##type), LG_NAME(four_##type), LG_NAME(eight_##type), LG_NAME(decode_##type)}
 
 const lg_kernel_set LG_NAME(lg_kernels) = {
     .run32 = LG_NAME(quantise_run32),

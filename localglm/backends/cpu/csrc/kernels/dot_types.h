@@ -5,10 +5,19 @@
 #include "../lg_blocks.h"
 #include "../lg_isa.h"
 
-#define LG_DECLARE(type)                                                                      \
-    void LG_NAME(one_##type)(const uint8_t *row, int64_t n, const lg_row *x, float *y);       \
-    void LG_NAME(tile_##type)(const uint8_t *row, int64_t n, const lg_row *x, float *y);      \
+#define LG_DOT_ARGUMENTS const uint8_t *row, int64_t n, const lg_row *x, float *y
+
+#define LG_DECLARE(type)                                                                       \
+    void LG_NAME(one_##type)(LG_DOT_ARGUMENTS);                                                \
+    void LG_NAME(four_##type)(LG_DOT_ARGUMENTS);                                               \
+    void LG_NAME(eight_##type)(LG_DOT_ARGUMENTS);                                              \
     void LG_NAME(decode_##type)(const uint8_t *row, int64_t n, float *out);
+
+/* The three products of a type; dot(type, tokens) is what one of them does. */
+#define LG_DEFINE_DOTS(type, dot)                                                              \
+    void LG_NAME(one_##type)(LG_DOT_ARGUMENTS) { dot(type, 1); }                               \
+    void LG_NAME(four_##type)(LG_DOT_ARGUMENTS) { dot(type, 4); }                              \
+    void LG_NAME(eight_##type)(LG_DOT_ARGUMENTS) { dot(type, 8); }
 
 LG_DECLARE(f32)
 LG_DECLARE(f16)
