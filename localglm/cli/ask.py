@@ -83,10 +83,10 @@ def _prompt(given: str | None) -> str:
     if given is not None and given != "-":
         text = given
     else:
-        if given is None and sys.stdin.isatty():
+        if sys.stdin is None or (given is None and sys.stdin.isatty()):
             raise UsageError(
                 "no prompt was given",
-                why="standard input is a terminal",
+                why="standard input is a terminal, or closed",
                 try_='localglm ask MODEL "your question", or pipe a text in',
             )
         try:
@@ -112,7 +112,7 @@ def _request(chosen: Chosen, prompt: str) -> Generate:
         messages.insert(0, p.Message(role="system", content=flags["system"]))
     return p.Generate(
         request=0,
-        prompt=p.ChatPrompt(tuple(messages), settings.think),
+        prompt=p.ChatPrompt(tuple(messages), settings.think, settings.off_effort),
         sampling=chosen.sampling(),
         max_tokens=settings.max_tokens,
         stop=tuple(flags["stop"]),

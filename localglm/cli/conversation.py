@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from localglm.cli.answering import Answer, play
 from localglm.cli.screen import closing_text, utf8
-from localglm.engine.protocol import ChatPrompt, Generate, Message
+from localglm.engine.protocol import ChatPrompt, Continuation, Generate, Message
 from localglm.errors import LocalGlmError, UsageError
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class Conversation:
             "/help": (self._help, "list the commands"),
             "/exit": (self._exit, "leave; so do /quit and Ctrl-D"),
             "/retry": (self._retry, "answer the last turn again"),
+            "/continue": (self._continue, "go on with an answer that was cut"),
             "/think": (self._think, "show the thinking level, or set it: off, low, high, max"),
             "/thoughts": (self._thoughts, "show or hide the thinking"),
             "/system": (self._system, "set the system message and start anew"),
@@ -100,13 +101,18 @@ class Conversation:
         if self._messages and self._messages[-1].role == "user":
             self._messages.pop()  # a turn that got no answer is replaced
         self._messages.append(Message(role="user", content=text))
-        self._answer()
+        self._keep(self._answer(self._prompt()))
 
-    def _answer(self) -> None:
+    def _prompt(self) -> ChatPrompt:
+        off_effort = self._chosen.loaded.settings.off_effort
+        return ChatPrompt(tuple(self._messages), self._level, off_effort)
+
+    def _answer(self, prompt: ChatPrompt | Continuation) -> Answer:
+        """Play one answer."""
         flags, settings = self._chosen.flags, self._chosen.loaded.settings
         request = Generate(
             request=0,
-            prompt=ChatPrompt(tuple(self._messages), self._level),
+            prompt=prompt,
             sampling=self._chosen.sampling(),
             max_tokens=settings.max_tokens,
             stop=tuple(flags["stop"]),
@@ -121,12 +127,12 @@ class Conversation:
         )
         if not answer.answer.endswith("\n"):
             self._screen.answer("\n")
-        self._keep(answer)
+        if answer.done is not None:
+            self._screen.line(closing_text(answer.done))
+        return answer
 
     def _keep(self, answer: Answer) -> None:
         """Add an answer, also one that was stopped, to the conversation."""
-        if answer.done is not None:
-            self._screen.line(closing_text(answer.done))
         if answer.answer or answer.thinking:
             self._messages.append(
                 Message(role="assistant", content=answer.answer, reasoning=answer.thinking or None)
@@ -149,7 +155,15 @@ class Conversation:
                 why="no turn was sent yet",
                 try_="write something first",
             )
-        self._answer()
+        self._keep(self._answer(self._prompt()))
+
+    def _continue(self, _rest: str) -> None:
+        more = self._answer(Continuation())
+        if self._messages and self._messages[-1].role == "assistant":
+            last = self._messages.pop()
+            more.thinking = (last.reasoning or "") + more.thinking
+            more.answer = last.content + more.answer
+        self._keep(more)
 
     def _think(self, rest: str) -> None:
         if rest and rest not in _LEVELS:

@@ -7,12 +7,14 @@ the output without noise.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import re
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+from localglm.errors import LocalGlmError
 from localglm.units import duration_text
 
 if TYPE_CHECKING:
@@ -26,8 +28,10 @@ def safe(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
-def utf8(stream: TextIO) -> TextIO:
-    """Return a standard stream speaking UTF-8, whatever the locale says."""
+def utf8(stream: TextIO | None) -> TextIO:
+    """Return a standard stream speaking UTF-8, whatever the locale says; a closed one is empty."""
+    if stream is None:
+        return io.StringIO()
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(encoding="utf-8", errors="replace")
     return stream
@@ -57,8 +61,15 @@ class Screen:
         try:
             self._out.write(safe(text))
             self._out.flush()
-        except BrokenPipeError as error:
-            raise ReaderGoneError from error
+        except OSError as error:
+            # Windows reports a closed pipe as an invalid argument.
+            if error.errno in {errno.EPIPE, errno.EINVAL}:
+                raise ReaderGoneError from error
+            raise LocalGlmError(
+                "the answer could not be written to standard output",
+                why=error.strerror or str(error),
+                try_="free some space, or write somewhere else",
+            ) from error
 
     def json(self, text: str) -> None:
         """Write JSON as it stands; strings in it are escaped already.

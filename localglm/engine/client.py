@@ -57,7 +57,7 @@ class Engine:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.stop()
+        self.stop(self.options.stop_seconds if kind is None else 0.2)
 
     # -- process -------------------------------------------------------------------------------
     def start(self) -> None:
@@ -82,8 +82,8 @@ class Engine:
                 raise _unexpected(ready)
             p.check_version(ready.version)
 
-    def stop(self) -> None:
-        """End the process; a running request fails."""
+    def stop(self, seconds: float | None = None) -> None:
+        """End the process, by force after ``seconds``; a running request fails."""
         with self._lock:
             self._is_stopped = True
             link, self._link = self._link, Link()
@@ -91,7 +91,7 @@ class Engine:
                 return
             if link.is_usable:
                 link.process.send(p.Shutdown(request=next(self._ids)))
-            link.process.close(self.options.stop_seconds)
+            link.process.close(self.options.stop_seconds if seconds is None else seconds)
 
     @property
     def pid(self) -> int | None:

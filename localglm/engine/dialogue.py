@@ -18,8 +18,8 @@ from localglm.text.toolcalls import BrokenCall, ToolCall, ToolCallParser
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from localglm.engine.model_port import Known, MarkedText, OutputPort
-    from localglm.engine.protocol import Prompt, RandomPrompt
+    from localglm.engine.model_port import FreshPrompt, Known, MarkedText, OutputPort
+    from localglm.engine.protocol import RandomPrompt
     from localglm.text.detokeniser import Detokeniser
     from localglm.text.markers import Piece
     from localglm.text.template import ChatTemplate
@@ -41,7 +41,7 @@ class Dialogue:
         """Number of token ids."""
         return self._tokenizer.vocabulary_size
 
-    def prepare(self, prompt: Prompt, known: Sequence[Known]) -> Prepared:
+    def prepare(self, prompt: FreshPrompt, known: Sequence[Known]) -> Prepared:
         """Render and encode. A chat that begins with a known text keeps the ids of that.
 
         Raises: RequestError, SettingsError for a conversation or level that cannot be rendered.
@@ -60,6 +60,7 @@ class Dialogue:
             [_as_mapping(message) for message in prompt.messages],
             effort=Effort.parse(prompt.effort),
             tools=prompt.tools or None,
+            effort_when_off=Effort.parse(prompt.off_effort),
         )
         pieces = tuple((piece.text, piece.is_marker) for piece in rendered.pieces)
         for text, ids in known:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from localglm.engine.loops import ANSWER_SPAN, THINKING_SPAN, is_repeating
 from localglm.engine.output import Output
 from localglm.engine.protocol import (
-    ChatPrompt,
     Done,
     FinishReason,
     Generate,
@@ -41,6 +40,7 @@ class Desk:
     status: Status
     control: Control
     send: Callable[[Event], None]
+    between: Callable[[], None]
     context: int
     chunk: int
 
@@ -66,8 +66,9 @@ class Generation:
         self._desk = desk
         self._request = request
         self._tally = _Tally()
+        self._written: list[int] = []
         self._reader = Reader(desk.opened, desk.session, desk.status, desk.control)
-        self._is_chat = isinstance(request.prompt, ChatPrompt)
+        self._is_chat = False
 
     def run(self) -> Done:
         """Read the prompt, write the answer, return the closing event.
@@ -84,7 +85,9 @@ class Generation:
             )
         sampler = Sampler(request.sampling)
         desk.status.tick("rendering the prompt")
-        prepared = desk.opened.text.prepare(request.prompt, desk.session.known())
+        prepared = desk.session.prepare(desk.opened.text, request.prompt)
+        desk.session.unfinished = None
+        self._is_chat = prepared.is_chat
         sampler.note_prompt(prepared.ids)
         output = Output(request.request, desk.opened.text.output(prepared), request.stop)
         self._refuse_what_does_not_fit(prepared)
@@ -92,8 +95,12 @@ class Generation:
         reason: FinishReason = "cancelled"
         if logits is not None:
             reason = self._write(logits, sampler, output, self._limit(prepared))
+        is_thinking = output.is_thinking
         for event in output.finish():
             desk.send(event)
+        if logits is not None and reason in {"cancelled", "length"}:
+            written = [*prepared.ids, *self._written]
+            desk.session.unfinished = replace(prepared, ids=written, is_thinking=is_thinking)
         return self._done(reason, prepared, sampler, output)
 
     def _refuse_what_does_not_fit(self, prepared: Prepared) -> None:
@@ -134,12 +141,16 @@ class Generation:
             desk.send(Prefill(request=request, done=total, total=total, cached=total))
         else:
             logits = self._reader.read_prompt(
-                self._request.request, prepared.ids, reuse.cached, desk.chunk, desk.send
+                self._request.request, prepared.ids, reuse.cached, desk.chunk, self._tell
             )
             if logits is not None:
                 desk.session.keep(logits)
         self._tally.prefill_s = time.perf_counter() - begun
         return logits
+
+    def _tell(self, event: Event) -> None:
+        self._desk.send(event)
+        self._desk.between()
 
     # -- answer --------------------------------------------------------------------------------
     def _write(self, logits: F32, sampler: Sampler, output: Output, limit: int) -> FinishReason:
@@ -177,12 +188,14 @@ class Generation:
         return "length"
 
     def _push(self, output: Output, token: int) -> None:
+        self._written.append(token)
         for event in output.push(token):
             self._desk.send(event)
 
     def _step(self, feed: list[int]) -> F32:
         begun = time.perf_counter()
         self._desk.opened.verify()
+        self._desk.between()
         logits = self._reader.read_step(feed)
         self._tally.steps_s.append(time.perf_counter() - begun)
         return logits

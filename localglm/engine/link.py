@@ -34,7 +34,8 @@ class Link:
         """Hand an event to the request it belongs to; events of abandoned requests are dropped."""
         if isinstance(event, p.Beat):
             self.stage = event.stage
-        if isinstance(event, p.Failed) and event.request == 0:
+        # A sign of life counts for requests that wait their turn, and damage concerns them all.
+        if isinstance(event, p.Beat) or event.request == 0:
             for inbox in list(self.inboxes.values()):
                 inbox.put(event)
             return

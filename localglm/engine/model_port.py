@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from localglm.arrays import AnyArray
 from localglm.backends.base import MemoryReport
-from localglm.engine.protocol import OpenModel, Prompt
+from localglm.engine.protocol import ChatPrompt, IdsPrompt, OpenModel, RandomPrompt, TextPrompt
 
 LogitRows: TypeAlias = Literal["last", "all", "none"]
 PieceKind: TypeAlias = Literal["answer", "thinking", "tool_call"]
@@ -61,6 +61,7 @@ class ModelPort(Protocol):
 
 MarkedText: TypeAlias = tuple[tuple[str, bool], ...]
 """Runs of text, each with whether it is a marker that is one id; neighbours are never both text."""
+FreshPrompt: TypeAlias = ChatPrompt | TextPrompt | IdsPrompt | RandomPrompt
 Known: TypeAlias = tuple[MarkedText, tuple[int, ...]]
 """Text that ids stand for, as they were really read or written."""
 
@@ -114,7 +115,7 @@ class TextPort(Protocol):
     def close_thinking(self) -> tuple[int, ...]:
         """Ids that close a thinking block; empty when the vocabulary has none."""
 
-    def prepare(self, prompt: Prompt, known: Sequence[Known]) -> Prepared:
+    def prepare(self, prompt: FreshPrompt, known: Sequence[Known]) -> Prepared:
         """Render and encode. A chat that begins with a known text keeps the ids of that."""
 
     def marked(self, ids: Sequence[int]) -> MarkedText:

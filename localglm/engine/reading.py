@@ -89,7 +89,7 @@ class Reader:
         if not bool(np.isfinite(row).all()):
             bad = int(np.count_nonzero(~np.isfinite(row)))
             raise self._fault(ids, first, f"{bad} of {row.size} logits are NaN or infinite")
-        return row
+        return row[: self._opened.text.vocabulary_size]
 
     def _fault(self, ids: Sequence[int], first: int, seen: str) -> NumericFaultError:
         """Name where the first bad value appears when the last tokens are read by themselves."""

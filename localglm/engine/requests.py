@@ -21,11 +21,19 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 # -- what a generation starts from ------------------------------------------------------------
 class ChatPrompt(msgspec.Struct, frozen=True, tag="chat"):
-    """Turns to render with the file's template at a thinking level."""
+    """Turns to render with the file's template at a thinking level.
+
+    With ``effort`` off, the effort line of the prompt names ``off_effort``.
+    """
 
     messages: tuple[Message, ...]
     effort: str = "high"
+    off_effort: str = "low"
     tools: tuple[dict[str, Any], ...] = ()
+
+
+class Continuation(msgspec.Struct, frozen=True, tag="continue"):
+    """Go on with the session's last answer, which a limit or the user ended."""
 
 
 class TextPrompt(msgspec.Struct, frozen=True, tag="text"):
@@ -48,7 +56,7 @@ class RandomPrompt(msgspec.Struct, frozen=True, tag="random"):
     seed: int
 
 
-Prompt: TypeAlias = ChatPrompt | TextPrompt | IdsPrompt | RandomPrompt
+Prompt: TypeAlias = ChatPrompt | Continuation | TextPrompt | IdsPrompt | RandomPrompt
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import psutil
+from msgspec import structs
 
 from localglm.engine import protocol as p
 from localglm.engine.control import Control, Status
@@ -32,13 +33,39 @@ class _Table:
         self.sessions = Sessions(
             Recipe(opened.model, self.context, request.cache_type, opened.text.marked)
         )
-        self.done: list[p.Done] = []
+        self.totals = p.StatsReply(
+            request=0, requests=0, prompt_tokens=0, cached_tokens=0, generated_tokens=0,
+            prefill_s=0.0, decode_s=0.0,
+        )  # fmt: skip
+
+    def count(self, done: p.Done) -> None:
+        """Add one finished request to the totals."""
+        before, usage, timings = self.totals, done.usage, done.timings
+        self.totals = p.StatsReply(
+            request=0,
+            requests=before.requests + 1,
+            prompt_tokens=before.prompt_tokens + usage.prompt,
+            cached_tokens=before.cached_tokens + usage.cached,
+            generated_tokens=before.generated_tokens + usage.generated,
+            prefill_s=before.prefill_s + timings.prefill_s,
+            decode_s=before.decode_s + timings.decode_s,
+        )
 
 
 class Service:
-    """Obeys requests. ``send`` delivers events; ``status`` tells other threads what runs."""
+    """Obeys requests. ``send`` delivers events; ``status`` tells other threads what runs.
 
-    def __init__(self, opener: Opener, send: Callable[[p.Event], None], status: Status) -> None:
+    ``between`` is called between the steps of a long request, to answer short ones.
+    """
+
+    def __init__(
+        self,
+        opener: Opener,
+        send: Callable[[p.Event], None],
+        status: Status,
+        between: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._between = between
         self._opener = opener
         self._send = send
         self._status = status
@@ -47,13 +74,16 @@ class Service:
     def obey(self, request: p.Request, control: Control) -> None:
         """Run one request to its last event; a failure is an event too."""
         self._status.request = request.request
+        self.answer(request, control)
+        self._status.request = None
+        self._status.tick("waiting")
+
+    def answer(self, request: p.Request, control: Control) -> None:
+        """Run one request without taking over the status."""
         try:
             self._send(self._answer(request, control))
-        except (Exception, MemoryError) as error:  # noqa: BLE001 - the edge of the process
+        except Exception as error:  # noqa: BLE001 - the edge of the process
             self._send(to_failed(request.request, error))
-        finally:
-            self._status.request = None
-            self._status.tick("waiting")
 
     def _answer(self, request: p.Request, control: Control) -> p.Event:
         if isinstance(request, p.Generate):
@@ -149,8 +179,9 @@ class Service:
         table.opened.verify()
         session = table.sessions.get(request.session)
         desk = Desk(
-            table.opened, session, self._status, control, self._send, table.context, table.chunk
-        )
+            table.opened, session, self._status, control, self._send, self._between,
+            table.context, table.chunk,
+        )  # fmt: skip
         try:
             done = Generation(desk, request).run()
         except BaseException as error:
@@ -158,13 +189,13 @@ class Service:
             if not is_ours:
                 session.reset()
             raise
-        table.done.append(done)
+        table.count(done)
         return done
 
     def _plan(self, request: p.Plan) -> p.PlanReply:
         table = self._open_table()
         session = table.sessions.get(request.session)
-        ids = table.opened.text.prepare(request.prompt, session.known()).ids
+        ids = session.prepare(table.opened.text, request.prompt).ids
         cached = session.reuse(ids).cached
         return p.PlanReply(
             request=request.request, total=len(ids), cached=cached, read=len(ids) - cached
@@ -186,17 +217,8 @@ class Service:
 
     def _stats(self, request: p.Stats) -> p.StatsReply:
         table = self._open_table()
-        usages = [done.usage for done in table.done]
-        return p.StatsReply(
-            request=request.request,
-            requests=len(usages),
-            prompt_tokens=sum(u.prompt for u in usages),
-            cached_tokens=sum(u.cached for u in usages),
-            generated_tokens=sum(u.generated for u in usages),
-            prefill_s=sum(d.timings.prefill_s for d in table.done),
-            decode_s=sum(d.timings.decode_s for d in table.done),
-            sessions={n: s.state.position for n, s in table.sessions.by_name.items()},
-        )
+        sessions = {n: s.state.position for n, s in table.sessions.by_name.items()}
+        return structs.replace(table.totals, request=request.request, sessions=sessions)
 
 
 def _check_positive(name: str, value: int | None) -> None:

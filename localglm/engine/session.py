@@ -5,13 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from localglm.engine.protocol import Continuation
 from localglm.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from localglm.arrays import F32
-    from localglm.engine.model_port import Known, MarkedText, ModelPort, StatePort
+    from localglm.engine.model_port import (
+        Known,
+        MarkedText,
+        ModelPort,
+        Prepared,
+        StatePort,
+        TextPort,
+    )
+    from localglm.engine.protocol import Prompt
 
 _POINTS_KEPT = 4
 
@@ -55,13 +64,32 @@ class Recipe:
 
 
 class Session:
-    """A state with the points it can go back to."""
+    """A state with the points it can go back to.
+
+    ``unfinished`` is what an answer that was cut goes on from: every id so far, and its mode.
+    """
 
     def __init__(self, recipe: Recipe, state: StatePort | None = None) -> None:
         self.recipe = recipe
         self.state = recipe.new_state() if state is None else state
         self.handles: dict[str, Point] = {}
+        self.unfinished: Prepared | None = None
         self._points: list[Point] = []
+
+    def prepare(self, text: TextPort, prompt: Prompt) -> Prepared:
+        """Turn a prompt into ids; what the session knows keeps its own.
+
+        Raises: RequestError when there is no cut answer to continue, or the prompt cannot be read.
+        """
+        if not isinstance(prompt, Continuation):
+            return text.prepare(prompt, self.known())
+        if self.unfinished is None:
+            raise RequestError(
+                "there is no answer to go on with",
+                why="the last one ended by itself, or the session is new",
+                try_="send a prompt",
+            )
+        return self.unfinished
 
     # -- what can be reused --------------------------------------------------------------------
     def reuse(self, ids: Sequence[int]) -> Reuse:
@@ -103,6 +131,7 @@ class Session:
         """Start from nothing; kept points are lost."""
         self._points.clear()
         self.handles.clear()
+        self.unfinished = None
         self.state = self.recipe.new_state()
 
     # -- points --------------------------------------------------------------------------------
@@ -151,7 +180,9 @@ class Session:
 
     def fork(self) -> Session:
         """Return an independent copy; it starts without points."""
-        return Session(self.recipe, self.state.fork())
+        out = Session(self.recipe, self.state.fork())
+        out.unfinished = self.unfinished
+        return out
 
 
 class Sessions:

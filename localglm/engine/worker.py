@@ -39,10 +39,11 @@ class Worker:
         self._source = source
         self._sink = sink
         self._sink_lock = threading.Lock()
-        self._queue: queue.SimpleQueue[tuple[p.Request, Control]] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[p.Request, Control] | None] = queue.SimpleQueue()
+        self._short: queue.SimpleQueue[p.Request] = queue.SimpleQueue()
         self._controls: dict[int, Control] = {}
         self._status = Status()
-        self._service = Service(opener, self.send, self._status)
+        self._service = Service(opener, self.send, self._status, self._answer_short)
 
     def send(self, event: p.Event) -> None:
         """Write one event; without a reader there is nothing left to do."""
@@ -57,12 +58,22 @@ class Worker:
         threading.Thread(target=self._listen, name="requests", daemon=True).start()
         threading.Thread(target=self._beat, name="beat", daemon=True).start()
         while True:
-            request, control = self._queue.get()
+            task = self._queue.get()
+            if task is None:
+                self._answer_short()
+                continue
+            request, control = task
             if isinstance(request, p.Shutdown):
                 self._service.close()
                 return
             self._service.obey(request, control)
             self._controls.pop(request.request, None)
+
+    def _answer_short(self) -> None:
+        """Answer what may come between the steps of a long request."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._service.answer(self._short.get_nowait(), Control())
 
     # -- the other threads ---------------------------------------------------------------------
     def _listen(self) -> None:
@@ -82,6 +93,9 @@ class Worker:
                 self.send(p.Ready(request=request.request, version=version, pid=os.getpid()))
             case p.Cancel() | p.EndThinking() | p.SetBudget():
                 self._steer(request)
+            case p.Memory() | p.Stats():
+                self._short.put(request)
+                self._queue.put(None)
             case _:
                 budget = request.thinking_budget if isinstance(request, p.Generate) else None
                 control = Control(budget)

@@ -153,6 +153,22 @@ def test_a_reader_that_goes_away_ends_the_answer_quietly() -> None:
     assert err == b""
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a full device")
+def test_a_full_disk_is_named() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "localglm", "ask", str(MODEL), "Hello", *SHORT],
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+    assert done.returncode == 1
+    assert b"could not be written" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
 def test_help_names_the_flags_without_loading_the_engine() -> None:
     code = (
         "import sys\nfrom localglm.cli.app import main\n"

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 class Bench:
     """A service in this process, with its events."""
 
-    def __init__(self, path: Path, **options: Any) -> None:
+    def __init__(
+        self, path: Path, between: Callable[[], None] = lambda: None, **options: Any
+    ) -> None:
         self.events: list[p.Event] = []
         self.opened: toy.ToyOpened | None = None
         self.watch: Callable[[p.Event, Control], None] = lambda _event, _control: None
         self.control = Control()
-        self.service = Service(self._open, self._take, Status())
+        self.service = Service(self._open, self._take, Status(), between)
         self.send(p.OpenModel(request=1, path=str(path), **options))
 
     def _open(self, request: p.OpenModel, progress: Any) -> toy.ToyOpened:
@@ -128,6 +130,13 @@ def test_no_rate_is_given_without_tokens_behind_it(toy_file: Any) -> None:
     again = bench.ask("abc", max_tokens=0)
     assert again.usage.read == 0
     assert again.timings.prefill_tokens_per_s is None
+
+
+def test_short_requests_are_answered_between_the_steps(toy_file: Any) -> None:
+    calls: list[int] = []
+    bench = Bench(toy_file(), between=lambda: calls.append(len(bench.text())))
+    bench.ask("abc", max_tokens=6)
+    assert calls[-5:] == [1, 2, 3, 4, 5]
 
 
 # -- refusals ------------------------------------------------------------------------------------
@@ -243,6 +252,19 @@ def test_sessions_are_apart_and_the_oldest_is_forgotten(toy_file: Any) -> None:
         bench.ask(chat("Hi"), session=name, max_tokens=2)
     assert bench.ask(chat("Hi"), session="e", max_tokens=2).usage.read == 0
     assert bench.ask(chat("Hi"), session="a", max_tokens=2).usage.cached == 0
+
+
+def test_a_cut_answer_goes_on_as_if_it_had_not_been_cut(toy_file: Any) -> None:
+    script = "<think>one two three</think>four five six<|user|>"
+    prompt = chat("Hi", effort="high")
+    bench = Bench(toy_file(script=script))
+    bench.ask(prompt, sampling=GREEDY, max_tokens=5)
+    done = bench.ask(p.Continuation(), sampling=GREEDY, max_tokens=14)
+    assert (bench.text("thinking"), bench.text(), done.usage.read) == ("wo three", "four ", 1)
+    last = bench.ask(p.Continuation(), sampling=GREEDY)
+    assert (bench.text("thinking"), bench.text(), last.reason) == ("", "five six", "end")
+    failed = bench.ask(p.Continuation())
+    assert failed.what == "there is no answer to go on with"
 
 
 # -- kept states ---------------------------------------------------------------------------------

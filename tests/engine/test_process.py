@@ -290,6 +290,42 @@ def test_memory_and_statistics_are_answered(toy_engine: Engine, toy_file: Any) -
     assert (stats.requests, stats.generated_tokens, stats.prompt_tokens) == (1, 5, 6)
 
 
+def test_statistics_are_answered_while_an_answer_runs(toy_engine: Engine, toy_file: Any) -> None:
+    open_file(toy_engine, toy_file())
+    generation = toy_engine.generate(ENDLESS)
+    for event in generation:
+        if isinstance(event, p.Delta):
+            assert toy_engine.stats().requests == 0
+            assert toy_engine.memory().weights == 1000
+            generation.cancel()
+    assert toy_engine.stats().requests == 1
+
+
+def test_a_request_that_waits_its_turn_is_no_hang(toy_file: Any) -> None:
+    with Engine(EngineOptions(command=toy.COMMAND, hang_seconds=1.5)) as engine:
+        open_file(engine, toy_file(pause_s=0.3))
+        first, second = engine.generate(SHORT), engine.generate(SHORT)
+        assert [e.reason for e in second if isinstance(e, p.Done)] == ["length"]
+        assert [e.reason for e in first if isinstance(e, p.Done)] == ["length"]
+
+
+def test_stopping_after_an_error_does_not_wait_for_a_running_answer(toy_file: Any) -> None:
+    engine = Engine(EngineOptions(command=toy.COMMAND, stop_seconds=30.0))
+    begun = 0.0
+
+    def run() -> None:
+        with engine:
+            open_file(engine, toy_file())
+            engine.generate(ENDLESS)
+            raise KeyboardInterrupt
+
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert time.monotonic() - begun < 10.0
+    assert engine.pid is None
+
+
 def test_kept_states_through_the_client(toy_engine: Engine, toy_file: Any) -> None:
     open_file(toy_engine, toy_file())
     finish(toy_engine)
