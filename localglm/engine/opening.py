@@ -161,9 +161,10 @@ def token_bytes(found: Survey) -> int:
     One row of the embedding, the used share of the experts, the draft block left out, all the rest.
     """
     geometry, total = found.geometry, 0
+    draft = "" if geometry.draft is None else f"blk.{geometry.draft.index}."
     for item in found.tensors.values():
         size, role = item.info.nbytes, item.expected.role
-        if role is Role.DRAFT:
+        if draft and item.expected.name.startswith(draft):
             continue
         if role in _EXPERT_ROLES:
             size = size * geometry.moe.used // geometry.moe.experts

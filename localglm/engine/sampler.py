@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from localglm.engine.protocol import Sampling
 
 SEED_LIMIT = 2**63
-_HEAD = 1024
+_HEADS = (1024, 16384)
 
 
 def check_sampling(sampling: Sampling) -> None:
@@ -110,11 +110,12 @@ class Sampler:
 
     def _draw(self, scores: F64) -> int:
         uniform = self._uniform()
-        head = max(_HEAD, self.sampling.top_k or 0)
-        if head < scores.size:
-            token = draw(scores, self.sampling, uniform, head)
-            if token is not None:
-                return token
+        for size in _HEADS:
+            head = max(size, self.sampling.top_k or 0)
+            if head < scores.size:
+                token = draw(scores, self.sampling, uniform, head)
+                if token is not None:
+                    return token
         token = draw(scores, self.sampling, uniform, scores.size)
         assert token is not None, "the whole vocabulary always decides"
         return token

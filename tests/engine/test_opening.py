@@ -1,0 +1,85 @@
+"""Opening a file: what is told about it, and noticing that it changed."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from localglm.engine.opening import FileMark, FileWatch, open_model_file, token_bytes
+from localglm.engine.protocol import OpenModel
+from localglm.errors import ModelFileError
+from localglm.gguf import open_model
+from localglm.model.inventory import survey
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def watch(path: Path) -> FileWatch:
+    return FileWatch({path: FileMark.of(path)})
+
+
+def test_an_unchanged_file_passes(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"1234")
+    watch(path).verify()
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [("truncate", "truncated"), ("remove", "cannot be reached"), ("replace", "was changed")],
+)
+def test_each_change_of_a_file_is_told_apart(tmp_path: Path, change: str, named: str) -> None:
+    path, other = tmp_path / "a", tmp_path / "b"
+    path.write_bytes(b"1234")
+    other.write_bytes(b"5678")
+    watching = watch(path)
+    if change == "truncate":
+        os.truncate(path, 2)
+    elif change == "remove":
+        path.unlink()
+    else:
+        other.replace(path)
+    with pytest.raises(ModelFileError, match=named):
+        watching.verify()
+
+
+def test_a_token_reads_the_used_experts_one_embedding_row_and_no_draft_block(
+    oracle: Path,
+) -> None:
+    with open_model(oracle / "tiny-upstream-00001-of-00003.gguf") as file:
+        found = survey(file)
+        expected = 0
+        for info in file.tensors.values():
+            if info.name.startswith("blk.4."):
+                continue  # the draft block of this file
+            if "_exps" in info.name:
+                expected += info.nbytes * 8 // 24
+            elif info.name == "token_embd.weight":
+                expected += info.nbytes // info.shape[0]
+            else:
+                expected += info.nbytes
+        everything = sum(info.nbytes for info in file.tensors.values())
+    assert token_bytes(found) == expected
+    assert expected < everything
+
+
+def test_the_facts_of_a_file_are_those_of_its_header(oracle: Path) -> None:
+    stages: list[str] = []
+    request = OpenModel(request=1, path=str(oracle / "tiny-clamp.gguf"), backend="reference")
+    opened = open_model_file(request, lambda stage, _done, _total: stages.append(stage))
+    facts = opened.facts
+    opened.close()
+    assert (facts.architecture, facts.backend, facts.files) == ("glm5next", "reference", 1)
+    assert facts.vocabulary == 384
+    assert stages[0] == "opening the file"
+    assert "loading weights" in stages
+
+
+def test_a_file_that_cannot_be_opened_leaves_nothing_open(tmp_path: Path) -> None:
+    (tmp_path / "bad.gguf").write_bytes(b"GGUF" + bytes(40))
+    request = OpenModel(request=1, path=str(tmp_path / "bad.gguf"))
+    with pytest.raises(ModelFileError):
+        open_model_file(request, lambda _stage, _done, _total: None)
