@@ -1,0 +1,1 @@
+"""Training of the demonstration model. Not installed with the program."""

@@ -1,0 +1,1 @@
+"""Generated conversations, their encoding, and the stream of packed batches."""

@@ -1,0 +1,163 @@
+"""Packed batches from worker processes.
+
+Batch number n is made from the seed and n alone, whichever worker makes it: the same configuration
+gives the same batches in the same order with any number of workers, and a run can start at any n.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import queue
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Event
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from training.data.packing import Mix, Packer
+from training.data.pick import Pick
+
+DEFAULT_KINDS: Mapping[str, float] = {"arithmetic": 3.0, "copying": 1.0, "lookup": 4.0}
+DEFAULT_EFFORTS: Mapping[str, float] = {"off": 3.0, "low": 2.0, "high": 2.0, "max": 1.0}
+_PATIENCE_SECONDS = 1.0
+_GOODBYE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Shares of the row lengths from batch ``first`` on."""
+
+    first: int
+    lengths: Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamConfig:
+    """What to produce. A batch has rows of one length and ``batch_tokens`` tokens in all.
+
+    ``prompt_weight``: loss of text the model does not write. ``align``: conversations start at
+    multiples of it. ``stop``: number of the batch after the last one, None for no end.
+    """
+
+    seed: int = 1
+    workers: int = 12
+    batch_tokens: int = 65_536
+    phases: tuple[Phase, ...] = (Phase(0, {512: 1.0}),)
+    mix: Mix = field(default_factory=lambda: Mix(DEFAULT_KINDS, DEFAULT_EFFORTS))
+    prompt_weight: float = 0.0
+    align: int = 4
+    depth: int = 4
+    start: int = 0
+    stop: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows b of length t.
+
+    ``loss[b, t]`` weighs the prediction OF ``tokens[b, t]`` from what stands before it in its
+    segment; it is 0 at the first token of every segment. ``segment[b, t]`` numbers conversations
+    within a row from 0 and never falls; nothing may pass from one segment to another.
+
+    Shapes: tokens [b, t] int32; loss [b, t] float32; segment [b, t] int32.
+    """
+
+    number: int
+    tokens: npt.NDArray[np.int32]
+    loss: npt.NDArray[np.float32]
+    segment: npt.NDArray[np.int32]
+    kinds: Mapping[str, int]
+
+
+class BatchMaker:
+    """Makes batches in this process."""
+
+    def __init__(self, config: StreamConfig) -> None:
+        self._config = config
+        self._packer = Packer(config.mix, config.align)
+
+    def batch(self, number: int) -> Batch:
+        """Make batch ``number``."""
+        config = self._config
+        pick = Pick(f"{config.seed}/{number}")
+        phase = [phase for phase in config.phases if phase.first <= number][-1]
+        length = pick.weighted(list(phase.lengths), list(phase.lengths.values()))
+        rows = [
+            self._packer.row(pick, length) for _ in range(max(1, config.batch_tokens // length))
+        ]
+        tokens = np.array([row.ids for row in rows], np.int32)
+        taught = np.frombuffer(b"".join(row.taught for row in rows), np.uint8).reshape(tokens.shape)
+        segment = np.stack([row.segments() for row in rows])
+        loss = taught.astype(np.float32)
+        if config.prompt_weight:
+            for row, weights in zip(rows, loss, strict=True):
+                prompt = (weights == 0) & (np.frombuffer(row.padded, np.uint8) == 0)
+                prompt[row.starts] = False
+                weights[prompt] = config.prompt_weight
+        kinds = sum((row.kinds for row in rows), Counter[str]())
+        return Batch(number, tokens, loss, segment, dict(kinds))
+
+
+def open_stream(config: StreamConfig) -> Iterator[Batch]:
+    """Yield batches in order; closing the iterator ends the workers."""
+    context = multiprocessing.get_context("spawn")
+    stopping = context.Event()
+    queues = [context.Queue(config.depth) for _ in range(config.workers)]
+    workers = [
+        context.Process(target=_work, args=(config, place, queues[place], stopping), daemon=True)
+        for place in range(config.workers)
+    ]
+    for worker in workers:
+        worker.start()
+    try:
+        number = config.start
+        while config.stop is None or number < config.stop:
+            place = (number - config.start) % config.workers
+            yield _next(queues[place], workers[place])
+            number += 1
+    finally:
+        stopping.set()
+        _end(workers, queues)
+
+
+def _work(config: StreamConfig, place: int, out: Any, stopping: Event) -> None:
+    """Make every ``workers``-th batch until told to stop."""
+    maker = BatchMaker(config)
+    number = config.start + place
+    while not stopping.is_set() and (config.stop is None or number < config.stop):
+        batch = maker.batch(number)
+        while not stopping.is_set():
+            try:
+                out.put(batch, timeout=_PATIENCE_SECONDS)
+                break
+            except queue.Full:
+                continue
+        number += config.workers
+    if stopping.is_set():
+        out.cancel_join_thread()
+
+
+def _next(source: Any, worker: BaseProcess) -> Batch:
+    while True:
+        try:
+            batch: Batch = source.get(timeout=_PATIENCE_SECONDS)
+        except queue.Empty:
+            if not worker.is_alive() and source.empty():
+                message = f"the data worker ended with {worker.exitcode}"
+                raise RuntimeError(message) from None
+        else:
+            return batch
+
+
+def _end(workers: list[BaseProcess], queues: list[Any]) -> None:
+    for worker in workers:
+        worker.join(_GOODBYE_SECONDS)
+        if worker.is_alive():
+            worker.terminate()
+            worker.join()
+    for source in queues:
+        source.close()
