@@ -18,6 +18,7 @@ from wgsl_matmul import matmul
 
 COLS = 4096
 ROUNDS = 15
+ONE_BUFFER = False
 # G is order A with every lone product kept whole by a guard; only Q8_0 has lone products.
 MATVEC = {Format.Q8_0: "AGBCDE", Format.Q6_K: "ABCDE", Format.IQ2_XXS: "ABCDEH"}
 MATMUL = {Format.Q8_0: "AGC", Format.Q6_K: "ACE", Format.IQ2_XXS: "ACE"}
@@ -86,9 +87,8 @@ class Gpu:
 
     def bind(self, buffers: list[Any]) -> Any:
         """Bind nine buffers; None becomes a dummy."""
-        entries = [
-            {"binding": i, "resource": {"buffer": b or self.dummy}} for i, b in enumerate(buffers)
-        ]
+        whole = [b if isinstance(b, dict) else {"buffer": b or self.dummy} for b in buffers]
+        entries = [{"binding": i, "resource": r} for i, r in enumerate(whole)]
         return self.device.create_bind_group(layout=self._groups, entries=entries)
 
     def run(self, pipeline: Any, groups: list[Any], grid: tuple[int, int], launches: int) -> float:
@@ -136,8 +136,18 @@ class Case:
         x = [gpu.upload(act.q), gpu.upload(act.scale.T), gpu.upload(act.sums), gpu.upload(grid_bytes())]
         parts = planes(fmt, raw)
         self._groups = []
-        for _ in range(sets):
-            data = [gpu.upload(p) for p in parts]
+        if ONE_BUFFER:
+            size = sum(p.nbytes for p in parts)
+            arena = gpu.empty(size * sets)
+        for k in range(sets):
+            if ONE_BUFFER:
+                data, at = [], size * k
+                for p in parts:
+                    gpu.device.queue.write_buffer(arena, at, p)
+                    data.append({"buffer": arena, "offset": at, "size": p.nbytes})
+                    at += p.nbytes
+            else:
+                data = [gpu.upload(p) for p in parts]
             weights = [*data[:-1], None, None][:3]
             self._groups.append(gpu.bind([*weights, data[-1], *x, self._y]))
 

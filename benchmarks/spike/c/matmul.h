@@ -153,6 +153,14 @@ static inline int32_t decoded_sum(int format, const decoded *row, const int8_t *
     }
     return total;
 }
+
+static __attribute__((noinline)) void decoded_sums(int format, const decoded *row, batch x,
+                                                   int64_t t, float *f, int32_t *s) {
+    for (int b = 0; b < COLS / VALUES[format]; b++) {
+        f[b] = row->d[b] * x.scale[b * x.tokens + t];
+        s[b] = decoded_sum(format, row, x.q + t * COLS, b);
+    }
+}
 #endif
 
 static inline void tile_store(int format, int order, const decoded *row, batch x, int64_t t,
@@ -164,12 +172,8 @@ static inline void tile_store(int format, int order, const decoded *row, batch x
     for (int i = 0; i < 8; i++) {
         float f[RUNS];
         int32_t s[RUNS];
-        int blocks = COLS / VALUES[format];
-        for (int b = 0; b < blocks; b++) {
-            f[b] = row->d[b] * x.scale[b * x.tokens + t + i];
-            s[b] = decoded_sum(format, row, x.q + (t + i) * COLS, b);
-        }
-        out[i] = finish(format, order, f, s, blocks);
+        decoded_sums(format, row, x, t + i, f, s);
+        out[i] = finish(format, order, f, s, COLS / VALUES[format]);
     }
 #endif
     for (int i = 0; i < 8; i++) y[(t + i) * rows] = out[i];

@@ -39,22 +39,29 @@ static inline float finish(int format, int order, const float *f, const int32_t 
     return order == ORDER_A || order == ORDER_C ? in_order(p, count) : by_tree(p, count);
 }
 
-static inline float row_portable(int format, int order, const uint8_t *w, int blocks, operand x,
-                                 const float *scale) {
-    float f[512];
-    int32_t s[512];
+/* Kept out of line, so that every order is timed with the same machine code for its sums. */
+static __attribute__((noinline, unused)) void row_sums(int format, const uint8_t *w, int blocks,
+                                                       operand x, const float *scale, float *f,
+                                                       int32_t *s) {
     for (int b = 0; b < blocks; b++, w += BYTES[format]) {
         f[b] = weight_scale(format, w) * scale[b];
         s[b] = block_sum(format, w, x, b);
     }
+}
+
+static inline float row_portable(int format, int order, const uint8_t *w, int blocks, operand x,
+                                 const float *scale) {
+    float f[512];
+    int32_t s[512];
+    row_sums(format, w, blocks, x, scale, f, s);
     return finish(format, order, f, s, blocks);
 }
 
 #ifdef __AVX2__
 static inline __m256 eight_scales(int format, const uint8_t *w) {
-    uint16_t h[8];
+    short h[8]; /* inserted one by one: eight small stores before a wide load would stall */
     for (int i = 0; i < 8; i++) memcpy(h + i, w + BYTES[format] * i + (format == Q6_K ? 208 : 0), 2);
-    __m256 d = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)h));
+    __m256 d = _mm256_cvtph_ps(_mm_set_epi16(h[7], h[6], h[5], h[4], h[3], h[2], h[1], h[0]));
     return format == IQ2_XXS ? _mm256_mul_ps(d, _mm256_set1_ps(0.125f)) : d;
 }
 
