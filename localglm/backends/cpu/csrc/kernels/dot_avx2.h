@@ -22,6 +22,7 @@ typedef struct {
     __m256i scale, bias, min;
     uint16_t d, m;
     uint8_t signs[32];
+    uint16_t index[64];
 } lg_head256;
 
 /* 32 weights in order. */

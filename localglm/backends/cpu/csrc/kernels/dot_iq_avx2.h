@@ -90,18 +90,30 @@ LG_INLINE lg_part part_iq2_xs(const uint8_t *p, const lg_head256 *head, int j) {
     return signed_part(u, head->signs + 4 * j);
 }
 
+/* Bits 8 and up of 16 indices over their low bytes, into index[0..16). The empty statement makes them leave
+ * the vector through memory: extracting them one by one would keep the shuffle unit busy. */
+LG_INLINE void put_indices(const uint8_t *low, __m256i high, uint16_t *index) {
+    __m256i whole = _mm256_or_si256(_mm256_cvtepu8_epi16(load128(low)), high);
+    _mm256_storeu_si256((__m256i *)(void *)index, whole);
+    __asm__("" : "+m"(*(uint16_t(*)[16])index));
+}
+
 LG_INLINE void head_iq2_s(const uint8_t *p, lg_head256 *head) {
+    const __m256i to_lanes = _mm256_setr_epi8(0, -1, 0, -1, 0, -1, 0, -1, 1, -1, 1, -1, 1, -1, 1, -1, 2, -1, 2, -1,
+                                              2, -1, 2, -1, 3, -1, 3, -1, 3, -1, 3, -1);
+    const __m256i shift = _mm256_set1_epi64x(0x0004001000400100ll); /* 1 << 8, 6, 4, 2 */
     head->d = lg_load16(p);
     head->scale = odd_scales_of(lg_load64(p + 74));
+    for (int k = 0; k < 2; k++) { /* a byte holds bits 8 and 9 of four indices */
+        __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32((int)lg_load32(p + 66 + 4 * k)), to_lanes);
+        __m256i high = _mm256_and_si256(_mm256_mullo_epi16(bytes, shift), _mm256_set1_epi16(0x300));
+        put_indices(p + 2 + 16 * k, high, head->index + 16 * k);
+    }
 }
 
 LG_INLINE lg_part part_iq2_s(const uint8_t *p, const lg_head256 *head, int j) {
-    const uint8_t *i = p + 2 + 4 * j;
-    uint32_t high = (uint32_t)p[66 + j] << 2; /* bits 8 and 9 of the first index, then every two bits */
-    __m256i u = entries4(lg_iq2s_grid, i[0] | ((high << 6) & 0x300), i[1] | ((high << 4) & 0x300),
-                         i[2] | ((high << 2) & 0x300), i[3] | (high & 0x300));
-    (void)head;
-    return signed_part(u, p + 34 + 4 * j);
+    const uint16_t *i = head->index + 4 * j;
+    return signed_part(entries4(lg_iq2s_grid, i[0], i[1], i[2], i[3]), p + 34 + 4 * j);
 }
 
 LG_INLINE void head_iq3_xxs(const uint8_t *p, lg_head256 *head) {
@@ -117,19 +129,22 @@ LG_INLINE lg_part part_iq3_xxs(const uint8_t *p, const lg_head256 *head, int j) 
 }
 
 LG_INLINE void head_iq3_s(const uint8_t *p, lg_head256 *head) {
+    const __m256i bit_of = _mm256_setr_epi16(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384,
+                                             -32768);
     __m128i s = half_bytes8(lg_load32(p + 106));
     head->d = lg_load16(p);
     head->scale = odd_of(_mm256_broadcastsi128_si256(_mm_cvtepu8_epi16(s)));
+    for (int k = 0; k < 4; k++) { /* a bit is bit 8 of an index */
+        __m256i bits = _mm256_and_si256(_mm256_set1_epi16((short)lg_load16(p + 66 + 2 * k)), bit_of);
+        __m256i high = _mm256_and_si256(_mm256_cmpeq_epi16(bits, bit_of), _mm256_set1_epi16(256));
+        put_indices(p + 2 + 16 * k, high, head->index + 16 * k);
+    }
 }
 
 LG_INLINE lg_part part_iq3_s(const uint8_t *p, const lg_head256 *head, int j) {
-    const uint8_t *i = p + 2 + 8 * j;
-    uint32_t h = (uint32_t)p[66 + j] << 1;
-    __m128i low = entries4_short(lg_iq3s_grid, i[0] | ((h << 7) & 256), i[1] | ((h << 6) & 256),
-                                 i[2] | ((h << 5) & 256), i[3] | ((h << 4) & 256));
-    __m128i high = entries4_short(lg_iq3s_grid, i[4] | ((h << 3) & 256), i[5] | ((h << 2) & 256),
-                                  i[6] | ((h << 1) & 256), i[7] | (h & 256));
-    (void)head;
+    const uint16_t *i = head->index + 8 * j;
+    __m128i low = entries4_short(lg_iq3s_grid, i[0], i[1], i[2], i[3]);
+    __m128i high = entries4_short(lg_iq3s_grid, i[4], i[5], i[6], i[7]);
     return signed_part(join128(low, high), p + 74 + 4 * j);
 }
 
