@@ -115,6 +115,7 @@ def _digest(target: Target) -> str:
 def _compile(target: Target, scratch: Path) -> Path:
     """Compile every source and link; return the library inside ``scratch``."""
     base = (f"-mcpu={target.processors[0][1]}",)
+    jobs: list[tuple[Path, str, tuple[str, ...]]]
     jobs = [(source, "base", base) for source in sorted(SOURCE.glob("*.c"))]
     for isa, processor in target.processors:
         flags = (f"-mcpu={processor}", f"-DLG_ISA={isa}")

@@ -17,7 +17,8 @@ LG_EXPORT void lg_pool_destroy(lg_pool *pool);
 LG_EXPORT int lg_pool_threads(const lg_pool *pool);
 
 /* Run task over [0, count) in pieces of at most grain items, handed out as workers become free.
- * Returns when all is done. Results must not depend on the cutting. */
+ * Returns when all is done. Results must not depend on the cutting. Callers take turns; a task must not
+ * call this itself. Tasks compute in IEEE mode: nearest even, subnormals kept; the caller's mode returns. */
 LG_EXPORT void lg_pool_run(lg_pool *pool, lg_task task, void *context, int64_t count, int64_t grain);
 
 #endif
