@@ -1,0 +1,1 @@
+"""From trained parameters to model files."""

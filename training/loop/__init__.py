@@ -1,0 +1,1 @@
+"""The training loop: batches, losses, optimiser, schedule, log and checkpoints."""
