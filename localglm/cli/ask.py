@@ -68,7 +68,8 @@ def _run(engine: Any, model: Path, chosen: Chosen, request: Generate, screen: An
     )
     assert answer.done is not None, "a request ends with Done or an error"
     if as_json:
-        screen.json(json.dumps(_as_json(answer, opened), ensure_ascii=True))
+        text = json.dumps(_as_json(answer, opened), ensure_ascii=True)
+        screen.json(text.replace("\x7f", "\\u007f"))
     elif not answer.answer.endswith("\n"):
         screen.answer("\n")
     screen.line(closing_text(answer.done))
@@ -116,6 +117,7 @@ def _request(chosen: Chosen, prompt: str) -> Generate:
         sampling=chosen.sampling(),
         max_tokens=settings.max_tokens,
         stop=tuple(flags["stop"]),
+        thinking_budget=flags["thinking_budget"],
     )
 
 

@@ -116,6 +116,7 @@ class Conversation:
             sampling=self._chosen.sampling(),
             max_tokens=settings.max_tokens,
             stop=tuple(flags["stop"]),
+            thinking_budget=flags["thinking_budget"],
         )
         if self._is_typed:
             self._screen.aside("glm: ")

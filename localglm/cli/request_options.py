@@ -57,6 +57,12 @@ def answer_options(function: Callable[..., Any]) -> Callable[..., Any]:
     function = click.option(
         "--stop", multiple=True, metavar="TEXT", help="End the answer before TEXT; repeatable."
     )(function)
+    function = click.option(
+        "--thinking-budget",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="End the thinking after N tokens; the answer follows.",
+    )(function)
     function = click.option("--system", metavar="TEXT", help="System message.")(function)
     return _decorated(function, _ANSWER)
 

@@ -10,7 +10,7 @@ from localglm.engine.model_port import Piece as OutPiece
 from localglm.engine.model_port import Prepared
 from localglm.engine.protocol import ChatPrompt, IdsPrompt, Message, TextPrompt
 from localglm.errors import UsageError
-from localglm.text.markers import THINK_CLOSE
+from localglm.text.markers import ASSISTANT, OBSERVATION, THINK_CLOSE, USER
 from localglm.text.prompt import Prompt as RenderedPrompt
 from localglm.text.thinking import Effort, Part, ThinkingSplitter
 from localglm.text.toolcalls import BrokenCall, ToolCall, ToolCallParser
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from localglm.text.template import ChatTemplate
     from localglm.text.tokenizer import Tokenizer
 
+_ROLES = (USER, ASSISTANT, OBSERVATION, "<|system|>")
+
 
 class Dialogue:
     """The text side of one model."""
@@ -32,7 +34,9 @@ class Dialogue:
     def __init__(self, tokenizer: Tokenizer, template: ChatTemplate) -> None:
         self._tokenizer = tokenizer
         self._template = template
-        self.end_of_turn = tokenizer.end_of_turn
+        # A model that writes a role marker has begun somebody's turn; the answer ends before it.
+        roles = (tokenizer.marker_id(text) for text in _ROLES)
+        self.end_of_turn = tokenizer.end_of_turn | {i for i in roles if i is not None}
         close = tokenizer.marker_id(THINK_CLOSE)
         self.close_thinking = () if close is None else (close,)
 

@@ -74,6 +74,15 @@ def test_the_same_seed_repeats_the_answer_for_any_chunk() -> None:
     assert first["answer"] != other["answer"]
 
 
+def test_a_thinking_budget_ends_the_thinking() -> None:
+    free = ("Hello", "--max-tokens", "8", "--seed", "3", "--think", "high")
+    assert as_json(*free)["usage"]["thinking"] == 8
+    kept = as_json(*free, "--thinking-budget", "3")
+    assert kept["usage"]["thinking"] == 3
+    assert kept["answer"]
+    assert "budget of 3" in kept["notices"][0]
+
+
 def test_the_thinking_is_shown_only_on_request() -> None:
     arguments = ("ask", str(MODEL), "Hello", "--max-tokens", "6", "--seed", "3", "--think", "max")
     out, shown = run(*arguments, "--show-thinking")

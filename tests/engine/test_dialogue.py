@@ -87,6 +87,14 @@ def test_the_level_off_names_the_effort_of_the_setting(
         dialogue.prepare(p.ChatPrompt(OFF.messages, "huge"), ())
 
 
+@pytest.mark.parametrize("role", ["<|user|>", "<|assistant|>", "<|system|>", "<|observation|>"])
+def test_every_role_marker_ends_an_answer(
+    dialogue: Dialogue, tokenizer: Tokenizer, role: str
+) -> None:
+    assert tokenizer.marker_id(role) in dialogue.end_of_turn
+    assert tokenizer.marker_id("<think>") not in dialogue.end_of_turn
+
+
 def test_a_tool_call_is_an_event_and_a_broken_one_is_text(
     dialogue: Dialogue, tokenizer: Tokenizer
 ) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 SHORT = p.Generate(request=0, prompt=p.TextPrompt("abcdef"), max_tokens=5)
 ENDLESS = p.Generate(request=0, prompt=p.TextPrompt("abcdef"), ignore_end=True)
 NAMED_WITHIN_S = 2.0
+POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send")
 
 
 def open_file(engine: Engine, path: Path, **options: Any) -> p.Opened:
@@ -75,7 +76,7 @@ def test_an_answer_streams_from_the_other_process(toy_engine: Engine, toy_file: 
     assert {"Prefill", "Delta", "Done"} <= kinds
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send")
+@POSIX
 def test_kill_9_in_the_middle_of_an_answer_is_named_and_the_next_request_works(
     toy_engine: Engine, toy_file: Any
 ) -> None:
@@ -94,8 +95,12 @@ def test_kill_9_in_the_middle_of_an_answer_is_named_and_the_next_request_works(
     ("behaviour", "what", "why"),
     [
         ({"exit_at": 3, "code": 7}, "ended with exit code 7", "the last words"),
-        ({"die_at": 3, "signal": "SIGSEGV"}, "the engine process died", "SIGSEGV"),
-        ({"die_at": 3, "signal": "SIGBUS"}, "a page of the model file", "SIGBUS"),
+        pytest.param(
+            {"die_at": 3, "signal": "SIGSEGV"}, "the engine process died", "SIGSEGV", marks=POSIX
+        ),
+        pytest.param(
+            {"die_at": 3, "signal": "SIGBUS"}, "a page of the model file", "SIGBUS", marks=POSIX
+        ),
     ],
 )
 def test_each_way_to_die_is_told_apart(
@@ -293,11 +298,12 @@ def test_memory_and_statistics_are_answered(toy_engine: Engine, toy_file: Any) -
 def test_statistics_are_answered_while_an_answer_runs(toy_engine: Engine, toy_file: Any) -> None:
     open_file(toy_engine, toy_file())
     generation = toy_engine.generate(ENDLESS)
-    for event in generation:
-        if isinstance(event, p.Delta):
-            assert toy_engine.stats().requests == 0
-            assert toy_engine.memory().weights == 1000
-            generation.cancel()
+    events = iter(generation)
+    next(event for event in events if isinstance(event, p.Delta))
+    assert toy_engine.stats().requests == 0
+    assert toy_engine.memory().weights == 1000
+    generation.cancel()
+    assert [event.reason for event in events if isinstance(event, p.Done)] == ["cancelled"]
     assert toy_engine.stats().requests == 1
 
 
