@@ -36,6 +36,8 @@ POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to se
 
 
 def open_file(engine: Engine, path: Path, **options: Any) -> p.Opened:
+    """Open a toy file with room for an answer that outlasts any disturbance."""
+    options.setdefault("context", 20_000)
     return engine.open_model(p.OpenModel(request=0, path=str(path), **options))
 
 
@@ -70,7 +72,7 @@ def disturb(engine: Engine, action: Callable[[], object]) -> tuple[LocalGlmError
 
 def test_an_answer_streams_from_the_other_process(toy_engine: Engine, toy_file: Any) -> None:
     opened = open_file(toy_engine, toy_file())
-    assert (opened.architecture, opened.context) == ("toy", 4096)
+    assert (opened.architecture, opened.context) == ("toy", 20_000)
     assert toy_engine.pid not in {None, os.getpid()}
     kinds = {type(event).__name__ for event in toy_engine.generate(SHORT)}
     assert {"Prefill", "Delta", "Done"} <= kinds
