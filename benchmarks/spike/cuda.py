@@ -10,9 +10,19 @@ from pathlib import Path
 
 import numpy as np
 import orders
+from cpu import Library
 from driver import Driver
-from formats import F32, U8, Activations, Format, block_sums, grid_bytes, planes
-from formats import random_activations, random_weights
+from formats import (
+    F32,
+    U8,
+    Activations,
+    Format,
+    block_sums,
+    grid_bytes,
+    planes,
+    random_activations,
+    random_weights,
+)
 from numpy.typing import NDArray
 from report import Measured, print_table, same_bits
 
@@ -82,7 +92,9 @@ def upload(gpu: Driver, parts: list[U8]) -> Weights:
     return Weights((data[0], data[1], data[2]), addresses[-1])
 
 
-def interleave(gpu: Driver, graphs: dict[str, ctypes.c_void_p], launches: int) -> dict[str, NDArray[np.float64]]:
+def interleave(
+    gpu: Driver, graphs: dict[str, ctypes.c_void_p], launches: int
+) -> dict[str, NDArray[np.float64]]:
     """Replay every variant once a round, in a rotating sequence; seconds of one launch."""
     names = list(graphs)
     for _ in range(WARM_UP):
@@ -172,7 +184,9 @@ class Matmul:
         return self._gpu.capture(record)
 
 
-def check(fmt: Format, raw: U8, act: Activations, got: dict[str, F32]) -> tuple[dict[str, bool], bool]:
+def check(
+    fmt: Format, raw: U8, act: Activations, got: dict[str, F32]
+) -> tuple[dict[str, bool], bool]:
     """Compare results [tokens, rows] with the definitions; also whether the control differs."""
     factors, sums = block_sums(fmt, raw, act)
     want = {o: orders.total(fmt, o, factors, sums) for o in got if o != "E"}
@@ -184,7 +198,10 @@ def check(fmt: Format, raw: U8, act: Activations, got: dict[str, F32]) -> tuple[
 def matvec_case(gpu: Driver, fmt: Format, rows: int) -> Measured:
     """Check ordinary and edge operands bit for bit and time every order."""
     act = random_activations(fmt, 1, COLS, 2)
-    tiny = random_weights(fmt, 512, COLS, 3, edge=True), random_activations(fmt, 1, COLS, 4, edge=True)
+    tiny = (
+        random_weights(fmt, 512, COLS, 3, edge=True),
+        random_activations(fmt, 1, COLS, 4, edge=True),
+    )
     edge_case = Matvec(gpu, fmt, *tiny, 1)
     names = MATVEC[fmt]
     edge, _ = check(fmt, *tiny, {o: edge_case.run(o) for o in names})
@@ -229,9 +246,7 @@ def plain_read(gpu: Driver, nbytes: int) -> float:
 
 
 def check_exp(gpu: Driver, count: int) -> None:
-    """Compare the contract's exp with the C library's over random bit patterns and a dense range."""
-    from cpu import Library
-
+    """Compare the contract's exp with the C library's: random bit patterns and a dense range."""
     rng = np.random.default_rng(7)
     patterns = rng.integers(0, 2**32, count // 2, dtype=np.uint32).view(np.float32)
     x = np.concatenate([patterns, rng.uniform(-106, 90, count // 2).astype(np.float32)])
@@ -244,7 +259,9 @@ def check_exp(gpu: Driver, count: int) -> None:
     nan = np.isnan(want)
     differ = (want.view(np.uint32) != got.view(np.uint32)) & ~(nan & np.isnan(got))
     control = int((np.exp(x[count // 2 :]) != got[count // 2 :]).sum())
-    print(f"exp over {count} floats: {int(differ.sum())} differ from C; control (numpy's): {control}")
+    print(
+        f"exp over {count} floats: {int(differ.sum())} differ from C; control (numpy's): {control}"
+    )
 
 
 def measure(*, quick: bool) -> None:

@@ -59,7 +59,9 @@ class Driver:
         data = np.ascontiguousarray(array)
         address = self.empty(data.nbytes)
         source = ctypes.c_void_p(data.ctypes.data)
-        self._call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), source, ctypes.c_size_t(data.nbytes))
+        self._call(
+            "cuMemcpyHtoD_v2", ctypes.c_uint64(address), source, ctypes.c_size_t(data.nbytes)
+        )
         return address
 
     def download(self, address: int, out: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -78,7 +80,9 @@ class Driver:
     ) -> None:
         """Launch on the stream; every argument is passed by value."""
         pointers = (ctypes.c_void_p * len(args))(*(ctypes.addressof(a) for a in args))
-        self._call("cuLaunchKernel", kernel, *grid, 1, threads, 1, 1, 0, self._stream, pointers, None)
+        self._call(
+            "cuLaunchKernel", kernel, *grid, 1, threads, 1, 1, 0, self._stream, pointers, None
+        )
 
     def capture(self, record: Callable[[], None]) -> ctypes.c_void_p:
         """Record launches into a graph that ``time_graph`` replays."""

@@ -52,9 +52,11 @@ def random_scales(rng: np.random.Generator, shape: tuple[int, ...], *, edge: boo
     """Return float16 bits: ordinary weight scales, or subnormals and zeros when ``edge``."""
     if edge:
         bits = rng.integers(0, 1024, shape).astype(np.uint16)
-        return bits | (rng.integers(0, 2, shape).astype(np.uint16) << np.uint16(15))
+        signed: U16 = bits | (rng.integers(0, 2, shape).astype(np.uint16) << np.uint16(15))
+        return signed
     values = rng.uniform(2.0**-9, 2.0**-7, shape) * rng.choice([-1.0, 1.0], shape)
-    return values.astype(np.float16).view(np.uint16)
+    ordinary: U16 = values.astype(np.float16).view(np.uint16)
+    return ordinary
 
 
 def random_weights(fmt: Format, rows: int, cols: int, seed: int, *, edge: bool = False) -> U8:
@@ -90,7 +92,7 @@ def random_activations(
 
 def grid_bytes() -> U8:
     """Return the IQ2_XXS grid [256, 8] of the gguf package."""
-    IQ2_XXS.init_grid()
+    IQ2_XXS.init_grid()  # type: ignore[no-untyped-call]
     grid: U8 = np.asarray(IQ2_XXS.grid).reshape(256, 8).astype(np.uint8)
     return grid
 
@@ -107,7 +109,8 @@ def q6_values(raw: U8) -> U8:
     high = raw[..., 128:192].reshape(*raw.shape[:2], 2, 1, 32)
     nibbles = np.stack([low & 15, low >> 4], axis=3).reshape(*raw.shape[:2], 2, 4, 32)
     pairs = (high >> np.array([0, 2, 4, 6], np.uint8)[:, None]) & 3
-    return (nibbles | (pairs << 4)).reshape(*raw.shape[:2], 256)
+    values: U8 = (nibbles | (pairs << 4)).reshape(*raw.shape[:2], 256)
+    return values
 
 
 def iq2_values(raw: U8) -> tuple[I8, I32]:
@@ -142,7 +145,9 @@ def block_sums(fmt: Format, raw: U8, act: Activations) -> tuple[F32, I32]:
     q, factor = signed_groups(fmt, raw)
     rows, groups, size = q.shape
     x = act.q.reshape(-1, groups, size)
-    dots = np.matmul(q.transpose(1, 0, 2).astype(np.float32), x.transpose(1, 2, 0).astype(np.float32))
+    dots = np.matmul(
+        q.transpose(1, 0, 2).astype(np.float32), x.transpose(1, 2, 0).astype(np.float32)
+    )
     scaled = dots.astype(np.int32) * factor.T[..., None]
     sums = scaled.reshape(raw.shape[1], -1, rows, x.shape[0]).sum(axis=1, dtype=np.int32)
     if fmt is Format.IQ2_XXS:
@@ -167,7 +172,9 @@ def planes(fmt: Format, raw: U8) -> list[U8]:
     rows, blocks = raw.shape[:2]
     v = q6_values(raw).reshape(rows, blocks, 2, 2, 4, 16)  # half, low or high, lane, value
     nibbles = (v[..., 0, :, :] & 15) | ((v[..., 1, :, :] & 15) << 4)
-    pairs = (v >> 4).reshape(rows, blocks, 2, 2, 4, 4, 4) << np.array([0, 2, 4, 6], np.uint8)[:, None]
+    pairs = (v >> 4).reshape(rows, blocks, 2, 2, 4, 4, 4) << np.array([0, 2, 4, 6], np.uint8)[
+        :, None
+    ]
     packed = np.bitwise_or.reduce(pairs, axis=5).transpose(0, 1, 2, 4, 3, 5)
     group = raw[..., 192:208].reshape(rows, blocks, 2, 2, 4).transpose(0, 1, 2, 4, 3)
     return [np.ascontiguousarray(a) for a in (nibbles, packed, group)] + [scales]

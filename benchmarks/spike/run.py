@@ -1,11 +1,12 @@
 """Time the candidate orders between blocks and check their bits.
 
-    python benchmarks/spike/run.py --target cpu|cuda|wgpu [--quick] [--prepare]
+python benchmarks/spike/run.py --target cpu|cuda|wgpu [--quick] [--prepare]
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 
 
 def main() -> None:
@@ -17,19 +18,12 @@ def main() -> None:
         "--prepare", action="store_true", help="cuda: only compile the kernels, for another machine"
     )
     args = parser.parse_args()
-    # One target's packages need not be installed for another's run.
-    if args.target == "cpu":
-        import cpu
-
-        cpu.measure(quick=args.quick)
-    elif args.target == "cuda":
-        import cuda
-
-        cuda.prepare() if args.prepare else cuda.measure(quick=args.quick)
+    # Loaded by name: one target's packages need not be installed for another's run.
+    target = importlib.import_module("webgpu" if args.target == "wgpu" else args.target)
+    if args.prepare:
+        target.prepare()
     else:
-        import webgpu
-
-        webgpu.measure(quick=args.quick)
+        target.measure(quick=args.quick)
 
 
 if __name__ == "__main__":

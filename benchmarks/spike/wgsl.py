@@ -14,19 +14,20 @@ FRAGMENTS = Path(__file__).parent / "wgsl"
 # A lone product, fma(f, s, 0) included, is fused into the sum that follows unless a value that only
 # the run knows stands between: here count.z >> 1, which is 0 in every dispatch.
 GUARDED = "G"
-STORAGE = "H"
 
 
-def _fill(name: str, **parts: str) -> str:
+def fill(name: str, **parts: str) -> str:
+    """Return a fragment of wgsl/ with its $NAMES replaced."""
     return Template((FRAGMENTS / f"{name}.wgsl").read_text()).substitute(parts)
 
 
-def _common(fmt: Format, order: str) -> str:
+def common(fmt: Format, order: str) -> str:
+    """Return bindings and shared functions; only the free order lets the device widen halves."""
     plane = "vec2<u32>" if fmt is Format.IQ2_XXS else "vec4<u32>"
     half = "half_exact(select(word & 0xffffu, word >> 16u, (i & 1u) == 1u))"
     if order == "E":
         half = "select(unpack2x16float(word).x, unpack2x16float(word).y, (i & 1u) == 1u)"
-    return _fill("common", PLANE0=plane, HALF=half)
+    return fill("common", PLANE0=plane, HALF=half)
 
 
 def _tree(names: list[str]) -> str:
@@ -55,7 +56,7 @@ def _add_lanes(value: str, subgroup: int) -> tuple[str, str]:
 def matvec(fmt: Format, order: str, subgroup: int) -> str:
     """Return the matrix-vector kernel of one format and order."""
     body = _q8(order, subgroup) if fmt is Format.Q8_0 else _super(fmt, order, subgroup)
-    return _common(fmt, order) + body
+    return common(fmt, order) + body
 
 
 def _q8(order: str, subgroup: int) -> str:
@@ -120,9 +121,16 @@ def _narrow(subgroup: int) -> str:
     return "" if subgroup >= 32 else "var<workgroup> sums: array<f32, 64>;"
 
 
-def _join(name: str, load: list[str], sums: list[str], use: list[str], finish: str, **more: str) -> str:
-    return _fill(
-        name, LOAD_X="\n".join(load), SUMS="\n".join(sums), USE="\n".join(use), FINISH=finish, **more
+def _join(
+    name: str, load: list[str], sums: list[str], use: list[str], finish: str, **more: str
+) -> str:
+    return fill(
+        name,
+        LOAD_X="\n".join(load),
+        SUMS="\n".join(sums),
+        USE="\n".join(use),
+        FINISH=finish,
+        **more,
     )
 
 
@@ -176,19 +184,22 @@ def _super(fmt: Format, order: str, subgroup: int) -> str:
         load += [f"let dx{i} = x_scale[{4 * i}u + (lane >> 3u)];" for i in range(4)]
         use, finish = _super_free(eighth, subgroup)
     else:
-        use = ["let b0 = (lane & 1u) != 0u; let b1 = (lane & 2u) != 0u; let b2 = (lane & 4u) != 0u;"]
+        use = [
+            "let b0 = (lane & 1u) != 0u; let b1 = (lane & 2u) != 0u; let b2 = (lane & 4u) != 0u;"
+        ]
         use += [f"let v{k} = fold(s{k}, s{k + 4}, b0, 1u);" for k in range(4)]
         use += [f"let w{k} = fold(v{k}, v{k + 2}, b1, 2u);" for k in range(2)]
         use.append("let s = fold(w0, w1, b2, 4u); let own = r + (lane & 1u);")
         use.append(f"let f = half_at((row0 + own) * 16u + mine){eighth} * dx;")
         use.append("all[(group * 4u + own) * 17u + mine] = vec2<f32>(f, f32(s));")
-        finish = _super_finish(order.replace(STORAGE, "A"))
-    table = "" if q6 or STORAGE in order else "var<workgroup> table: array<vec2<u32>, 256>;"
-    fetch = "table[thread] = grid[thread]; table[thread + 128u] = grid[thread + 128u]; workgroupBarrier();"
+        finish = _super_finish(order)
+    table = "" if q6 else "var<workgroup> table: array<vec2<u32>, 256>;"
+    fetch = "table[thread] = grid[thread]; table[thread + 128u] = grid[thread + 128u];"
+    narrow = _narrow(subgroup) if order == "E" else ""
     return _join(
         "matvec_super", load, sums, use, finish,
-        TABLE=table, LOAD_TABLE=fetch if table else "", NARROW=_narrow(subgroup) if order == "E" else "",
-        PIECE=Q6_PIECE if q6 else IQ2_PIECE if table else IQ2_PIECE.replace("table[", "grid["),
+        TABLE=table, LOAD_TABLE="" if q6 else fetch + " workgroupBarrier();", NARROW=narrow,
+        PIECE=Q6_PIECE if q6 else IQ2_PIECE,
     )  # fmt: skip
 
 

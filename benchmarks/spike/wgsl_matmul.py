@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from formats import Format
-from wgsl import GUARDED, _common, _fill
+from wgsl import GUARDED, common, fill
 
 CELLS = [(i, j) for i in range(4) for j in range(4)]  # row, token of a thread
 PARTIALS = ("A", GUARDED)
@@ -33,13 +33,13 @@ def matmul(fmt: Format, order: str) -> str:
         f"y[(wg.y * 64u + tx + {16 * j}u) * rows + wg.x * 64u + ty + {16 * i}u] = {result}{i}{j};"
         for i, j in CELLS
     ]
-    text = _fill(
+    text = fill(
         "matmul", DECLARE="\n".join(declare), BODY="\n".join(body), STORE="\n".join(store),
         STEP="(i & 1u) * 8u + (i >> 1u)" if order in PARTIALS else "i",
     )  # fmt: skip
     table = "var<workgroup> table: array<vec2<u32>, 256>;\n" if fmt is Format.IQ2_XXS else ""
     # The running result's name must not hide the output buffer.
-    return _common(fmt, order) + table + _rename(text)
+    return common(fmt, order) + table + _rename(text)
 
 
 def _rename(text: str) -> str:
@@ -68,21 +68,29 @@ def _quarter(fmt: Format, order: str, h: int) -> list[str]:
 
 def _stage(fmt: Format, h: int) -> list[str]:
     if fmt is Format.Q8_0:
-        lines = [f"tile_w[line * 5u + quarter] = plane0[row * 256u + step * 16u + {4 * h}u + quarter];"]
+        lines = [
+            f"tile_w[line * 5u + quarter] = plane0[row * 256u + step * 16u + {4 * h}u + quarter];"
+        ]
         lines.append("if (quarter < 2u) {")
-        lines.append(f"d_w[line * 3u + quarter] = half_at(row * 128u + step * 8u + {2 * h}u + quarter);")
+        lines.append(
+            f"d_w[line * 3u + quarter] = half_at(row * 128u + step * 8u + {2 * h}u + quarter);"
+        )
         lines.append("} else {")
         at = f"(step * 8u + {2 * h}u + quarter - 2u) * TOKENS + token"
         return [*lines, f"d_x[line * 3u + quarter - 2u] = x_scale[{at}];", "}"]
     lines = []
     if h == 0:
         eighth = " * 0.125" if fmt is Format.IQ2_XXS else ""
-        lines.append(f"if (quarter == 0u) {{ d_w[line * 3u] = half_at(row * 16u + step){eighth}; }}")
+        lines.append(
+            f"if (quarter == 0u) {{ d_w[line * 3u] = half_at(row * 16u + step){eighth}; }}"
+        )
         lines.append("if (quarter == 1u) { d_x[line * 3u] = x_scale[step * TOKENS + token]; }")
     if fmt is Format.Q6_K:
         half, high = h // 2, h % 2
         lines.append(f"let at = (row * 16u + step) * 8u + {4 * half}u + quarter;")
-        lines.append(f"let l = plane0[at] >> vec4<u32>({4 * high}u); let q = plane1[at].{'xy'[high]};")
+        lines.append(
+            f"let l = plane0[at] >> vec4<u32>({4 * high}u); let q = plane1[at].{'xy'[high]};"
+        )
         lines.append("let sc = plane2[at >> 1u] >> (16u * (at & 1u));")
         lines.append(f"factor[line * 5u + quarter] = byte_at(sc, {high}u);")
         words = ", ".join(f"minus32(six_bits(l.{e}, q, {2 * k}u))" for k, e in enumerate("xyzw"))

@@ -124,16 +124,12 @@ static inline __m256 tile_tree(__m256 *p, int n) {
 static inline __m256 tile(int format, int order, const decoded *row, const int8_t *x,
                           const float *scale, int64_t tokens) {
     if (order == FREE) return tile_free(format, row, x, scale, tokens);
-    if (order == ORDER_A) {
-        __m256 y = tile_partial(format, row, x, scale, tokens, 0);
-        for (int j = 1; j < 8; j++)
-            y = _mm256_add_ps(y, tile_partial(format, row, x, scale, tokens, j));
-        return y;
-    }
     __m256 p[32];
-    if (order == ORDER_B) {
+    if (order <= ORDER_B) {
         for (int j = 0; j < 8; j++) p[j] = tile_partial(format, row, x, scale, tokens, j);
-        return tile_tree(p, 8);
+        if (order == ORDER_B) return tile_tree(p, 8);
+        for (int j = 1; j < 8; j++) p[0] = _mm256_add_ps(p[0], p[j]);
+        return p[0];
     }
     int count = order == ORDER_C ? 1 : 32;
     for (int j = 0; j < count; j++) p[j] = _mm256_setzero_ps();
