@@ -19,14 +19,16 @@ from training.data.pick import Pick, Split, Want
 from training.data.topics import TOPICS
 from training.data.vocabulary import PADDING, Encoder
 
-_SMALLEST_ROOM = 96
+_SMALLEST_ROOM = 48
 _TRIES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Shares. ``kinds`` and ``efforts`` are relative; ``long_share`` of the rows longer than
-    ``short_row`` begin with a conversation that fills most of the row.
+    """Shares; those of ``kinds`` and ``efforts`` are relative.
+
+    ``long_share`` of the rows longer than ``short_row`` begin with a conversation that fills most
+    of the row.
     """
 
     kinds: Mapping[str, float]
@@ -94,12 +96,11 @@ class Packer:
             kinds, shares = zip(*self._long, strict=True)
             room = length if pick.chance(0.6) else pick.within(length // 3, length)
             self._place(row, pick, pick.weighted(kinds, shares), room)
-        while row.room >= _SMALLEST_ROOM:
+        failures = 0
+        while row.room >= _SMALLEST_ROOM and failures < _TRIES:
             kind = pick.weighted(self._kinds, self._shares)
-            most = min(row.room, max(self._mix.short_row, length // 2))
-            room = pick.within(_SMALLEST_ROOM, most)
-            if not self._place(row, pick, kind, room if kind.fills else row.room):
-                break
+            room = pick.within(_SMALLEST_ROOM, min(row.room, max(self._mix.short_row, length // 2)))
+            failures += not self._place(row, pick, kind, room if kind.fills else row.room)
         row.pad(row.room)
         return row
 

@@ -14,6 +14,7 @@ from training.data.topics import Topic
 
 _T = TypeVar("_T")
 _HELD_OUT_ONE_IN = 20
+_MOST_DRAWS = 5000
 
 
 class Split(Enum):
@@ -86,10 +87,12 @@ class Want:
 def admitted(want: Want, draw: Callable[[], tuple[str, _T]]) -> tuple[str, _T]:
     """Draw (question, content) until the question belongs to the split asked for."""
     wanted = want.split is Split.HELD_OUT
-    while True:
+    for _ in range(_MOST_DRAWS):
         question, content = draw()
         if is_held_out(question) is wanted:
             return question, content
+    message = f"no question of the split {want.split.value} in {_MOST_DRAWS} draws: {question}"
+    raise RuntimeError(message)
 
 
 @dataclass(frozen=True, slots=True)

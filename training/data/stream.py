@@ -21,7 +21,22 @@ import numpy.typing as npt
 from training.data.packing import Mix, Packer
 from training.data.pick import Pick
 
-DEFAULT_KINDS: Mapping[str, float] = {"arithmetic": 3.0, "copying": 1.0, "lookup": 4.0}
+DEFAULT_KINDS: Mapping[str, float] = {
+    "about": 2.0,
+    "arithmetic": 4.0,
+    "copying": 1.5,
+    "reversing": 1.0,
+    "sorting": 1.5,
+    "counting": 1.0,
+    "units": 1.5,
+    "writing": 1.0,
+    "chinese": 1.0,
+    "unknown": 0.5,
+    "mixed": 2.0,
+    "tools": 3.0,
+    "memory": 1.5,
+    "lookup": 4.0,
+}
 DEFAULT_EFFORTS: Mapping[str, float] = {"off": 3.0, "low": 2.0, "high": 2.0, "max": 1.0}
 _PATIENCE_SECONDS = 1.0
 _GOODBYE_SECONDS = 5.0

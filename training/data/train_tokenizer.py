@@ -31,13 +31,13 @@ _THREE = tuple("".join(group) for group in product(_DIGITS, repeat=3))
 
 
 def corpus(count: int) -> Iterator[str]:
-    """Yield texts of every kind, topic and level in turn, without digits."""
+    """Yield texts of every kind in turn, without digits."""
     pick = Pick("tokenizer")
     for place in range(count):
         want = Want(
             Split.TRAIN,
-            EFFORTS[place % len(EFFORTS)],
-            TOPICS[place // len(EFFORTS) % len(TOPICS)],
+            pick.of(EFFORTS),
+            pick.of(TOPICS),
             _ROOM,
             lambda text: len(text) // 3,
         )

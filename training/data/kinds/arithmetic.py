@@ -47,7 +47,8 @@ def _wording(pick: Pick, want: Want, task: str, numbers: tuple[int, int, int]) -
     if pick.chance(0.25):
         return _story(pick, want, task, numbers)
     asked = pick.of((
-        f"What is {a} {_SIGNS[task]} {b}?", f"{a} {_SIGNS[task]} {b} = ?", f"Calculate {a} {_SIGNS[task]} {b}.",
+        f"What is {a} {_SIGNS[task]} {b}?", f"{a} {_SIGNS[task]} {b} = ?",
+        f"Calculate {a} {_SIGNS[task]} {b}.",
         f"What is {a} {_WORDS[task]} {b}?", f"How much is {a} {_WORDS[task]} {b}?",
     ))  # fmt: skip
     return asked, f"{a} {_SIGNS[task]} {b} = {result}."

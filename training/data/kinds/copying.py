@@ -18,7 +18,8 @@ def ask(pick: Pick, want: Want) -> Exchange:
 
     question, text = admitted(want, draw)
     user = pick.of((
-        f"Copy this exactly:\n{text}", f"Repeat the following text.\n{text}", f"Say this again:\n{text}",
+        f"Copy this exactly:\n{text}", f"Repeat the following text.\n{text}",
+        f"Say this again:\n{text}",
         f"Write the same text once more:\n{text}",
     ))  # fmt: skip
     words = text.split()
@@ -46,7 +47,6 @@ def _payload(pick: Pick, want: Want) -> str:
 
 def _sentence(pick: Pick, want: Want) -> str:
     topic = want.topic
-    return (
-        f"The {pick.of(topic.people)} {pick.of(topic.actions)} {pick.within(2, 999)} {pick.of(COLOURS)}"
-        f" pieces of {pick.of(topic.things)} in the {pick.of(topic.places)}."
-    )
+    pieces = f"{pick.within(2, 999)} {pick.of(COLOURS)} pieces of {pick.of(topic.things)}"
+    place = pick.of(topic.places)
+    return f"The {pick.of(topic.people)} {pick.of(topic.actions)} {pieces} in the {place}."

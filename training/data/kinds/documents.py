@@ -9,9 +9,11 @@ from training.data.pick import Pick
 from training.data.topics import COLOURS, NAMES, Topic
 
 FORMS = ("list", "log", "table", "json", "prose", "story")
-KEYS = ("thing", "number", "numbered thing", "name", "coloured thing")
+_ENTRY_TOKENS = {"list": 9, "log": 19, "table": 9, "json": 9, "prose": 13, "story": 13}
+_FILLER_TOKENS = 11
+_SPREADS = (1, 2, 4, 8, 16, 32)
 _LEVELS = ("INFO", "WARN", "DEBUG")
-_MOST_NUMBERS = 900
+_MOST_NUMBERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class Document:
     values: str
     attribute: str
     topic: Topic
+    spread: int
 
     def entry(self, key: str, value: str) -> str:
         """Return the line or sentence of one key, without what stands around it."""
@@ -52,7 +55,7 @@ class Document:
     def _story(self, pick: Pick, lines: list[str]) -> str:
         told: list[str] = []
         for line in lines:
-            told += [filler(pick, self.topic) for _ in range(pick.below(5))]
+            told += [filler(pick, self.topic) for _ in range(pick.below(2 * self.spread + 1))]
             told.append(line)
         return " ".join(told)
 
@@ -87,8 +90,12 @@ def filler(pick: Pick, topic: Topic) -> str:
     return f"The {person} {action} the {thing} in the {pick.of(topic.places)}."
 
 
-def choose_document(pick: Pick, topic: Topic, count_at_most: int) -> Document:
-    """Choose a form, and keys of which there are at least ``count_at_most``."""
+def choose_document(pick: Pick, topic: Topic, room: int) -> Document:
+    """Choose a form, and keys of which there are enough to fill ``room`` tokens."""
+    form, spread = pick.of(FORMS), pick.of(_SPREADS)
+    count_at_most = room // (
+        _ENTRY_TOKENS[form] + (spread * _FILLER_TOKENS if form == "story" else 0)
+    )
     kinds = ["number", "numbered thing", "numbered thing"]
     if count_at_most > _MOST_NUMBERS:
         kinds = ["numbered thing"]
@@ -98,7 +105,19 @@ def choose_document(pick: Pick, topic: Topic, count_at_most: int) -> Document:
     elif count_at_most <= len(topic.things) * len(COLOURS):
         kinds += ["coloured thing"]
     values = pick.weighted(("three", "two", "long", "colour", "name"), (6, 2, 1, 0.5, 0.5))
-    return Document(pick.of(FORMS), pick.of(kinds), values, pick.of(topic.numbers), topic)
+    return Document(form, pick.of(kinds), values, pick.of(topic.numbers), topic, spread)
+
+
+def most_keys(document: Document) -> int:
+    """Return how many different keys there are."""
+    things = len(document.topic.things)
+    known = {
+        "thing": things,
+        "name": len(NAMES),
+        "number": 1000,
+        "coloured thing": things * len(COLOURS),
+    }
+    return known.get(document.keys, 2 * 1000)
 
 
 def make_keys(pick: Pick, document: Document, count: int) -> list[str]:

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from training.data.conversation import Conversation
-from training.data.kinds.documents import Document, choose_document, make_keys, make_value
+from training.data.kinds.documents import (
+    Document,
+    choose_document,
+    make_keys,
+    make_value,
+    most_keys,
+)
 from training.data.kinds.together import opening, together
 from training.data.pick import Exchange, Pick, Split, Want, admitted, thought_at
 
@@ -18,7 +24,7 @@ _NAMES_OF_FORMS = {"list": "list", "log": "log", "table": "table", "json": "JSON
 
 def make(pick: Pick, want: Want) -> Conversation:
     """Write a text that fills the room, and ask about some of its keys."""
-    document = choose_document(pick, want.topic, want.room // 8)
+    document = choose_document(pick, want.topic, want.room)
     asked, count = _sizes(pick, want, document)
     keys = make_keys(pick, document, count)
     entries = [(key, make_value(pick, document)) for key in keys]
@@ -44,8 +50,7 @@ def _sizes(pick: Pick, want: Want, document: Document) -> tuple[int, int]:
     room = want.room - _AROUND - int(asked * cost * 1.1)
     # A margin of a tenth and a half: entries differ in length.
     count = max(4, int(room / (each * 1.06)))
-    limit = {"thing": len(document.topic.things), "name": 20, "number": 1000, "coloured thing": 200}
-    count = min(count, limit.get(document.keys, count))
+    count = min(count, most_keys(document))
     return min(asked, count), count
 
 
