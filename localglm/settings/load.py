@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from localglm.errors import SettingsError
-from localglm.settings.schema import SPECS, Settings, parse_value, spec_of
+from localglm.settings.schema import COMMAND_LINE, SPECS, Settings, parse_value, spec_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,8 @@ def load(
 ) -> Loaded:
     """Merge defaults < ``file`` < ``variables`` < ``flags``; flags that are None do not count.
 
-    Raises: SettingsError for an unknown key, a bad value or a file that is not TOML.
+    Raises: SettingsError for an unknown key, a bad value or a file that is not TOML; UsageError for
+    a flag with a bad value.
     """
     values: dict[str, Any] = {}
     origins = {spec.key: "default" for spec in SPECS}
@@ -52,7 +53,7 @@ def load(
     _refuse_unknown(variables)
     for key, value in (flags or {}).items():
         if value is not None:
-            put(key, value, "command line")
+            put(key, value, COMMAND_LINE)
     return Loaded(Settings(**values), origins)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from localglm.errors import SettingsError
+from localglm.errors import SettingsError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,11 @@ class Spec:
     help: str
 
     @property
+    def flag(self) -> str:
+        """Command-line flag that sets it."""
+        return "--" + self.field.replace("_", "-")
+
+    @property
     def variable(self) -> str:
         """Environment variable that sets it."""
         return "LOCALGLM_" + self.key.replace(".", "_").upper()
@@ -62,12 +67,12 @@ def _whole(low: int, high: int, *, auto: str | None = None) -> Callable[[Any], A
     return parse
 
 
-def _real(low: float, high: float) -> Callable[[Any], Any]:
+def _real(low: float, high: float, *, above: bool = False) -> Callable[[Any], Any]:
     def parse(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise TypeError
         number = float(value)
-        if not low <= number <= high:
+        if not low <= number <= high or (above and number == low):
             raise ValueError
         return number
 
@@ -103,7 +108,7 @@ SPECS: tuple[Spec, ...] = (
          "longest answer; none: until the context is full"),
     Spec("sampling.temperature", "temperature", _real(0.0, 10.0), "0 to 10",
          "spread of the choice; 0 always takes the likeliest token"),
-    Spec("sampling.top_p", "top_p", _real(0.0, 1.0), "0 to 1",
+    Spec("sampling.top_p", "top_p", _real(0.0, 1.0, above=True), "above 0, to 1",
          "keep the likeliest tokens up to this share"),
     Spec("sampling.top_k", "top_k", _whole(1, 1 << 20, auto="all"), "all, or 1 to 1048576",
          "keep this many of the likeliest tokens"),
@@ -131,18 +136,27 @@ def spec_of(key: str) -> Spec:
     raise SettingsError(f"there is no setting {key!r}", why="the name is not known", try_=hint)
 
 
+COMMAND_LINE = "command line"
+
+
 def parse_value(spec: Spec, value: Any, origin: str) -> Any:
     """Return the typed value.
 
-    Raises: SettingsError naming origin, value and what is accepted.
+    Raises: UsageError for a flag and SettingsError for anything else, with what is accepted.
     """
     try:
         return spec.parse(value)
     except (ValueError, TypeError, OverflowError) as err:
+        if origin == COMMAND_LINE:
+            raise UsageError(
+                f"{spec.flag} cannot be {value!r}",
+                why=f"{spec.help}; accepted: {spec.accepts}",
+                try_=f"{spec.flag} {shown(spec, getattr(Settings(), spec.field))}",
+            ) from err
         raise SettingsError(
             f"{spec.key} cannot be {value!r}",
             why=f"it was set by {origin}; accepted: {spec.accepts}",
-            try_=f"set {spec.key} to one of: {spec.accepts}",
+            try_=f"localglm config set {spec.key} VALUE, or unset it where it was set",
         ) from err
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localglm.errors import SettingsError
+from localglm.errors import SettingsError, UsageError
 from localglm.settings.load import load
 from localglm.settings.schema import SPECS, Settings, parse_value, shown, spec_of
 from localglm.settings.store import set_value, unset_value
@@ -52,6 +52,13 @@ def test_a_bad_file_is_refused_by_name(tmp_path: Path, content: str, names: str)
         load(file, {})
     assert names in "\n".join(caught.value.lines())
     assert caught.value.exit_code == 4
+
+
+def test_a_bad_flag_is_a_usage_error_that_names_the_flag(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--top-p cannot be '0'") as caught:
+        load(tmp_path / "x", {}, {"sampling.top_p": "0"})
+    assert caught.value.exit_code == 2
+    assert caught.value.try_ == "--top-p 0.95"
 
 
 def test_a_variable_that_sets_nothing_is_refused(tmp_path: Path) -> None:
