@@ -1,9 +1,13 @@
-"""The ``localglm`` command: finds the commands, turns failures into lines and exit codes."""
+"""The ``localglm`` command: finds the commands, turns failures into lines."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-from typing import Any
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 import click
 
@@ -28,16 +32,82 @@ class Program(click.Group):
         found: click.Command = importlib.import_module(f"localglm.cli.{cmd_name}").command
         return found
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; errors of ours become up to three lines and their exit code."""
-        try:
-            return super().invoke(ctx)
-        except LocalGlmError as error:
-            for line in error.lines():
-                click.echo(line, err=True)
-            ctx.exit(error.exit_code)
-        except KeyboardInterrupt:
-            ctx.exit(_INTERRUPTED)
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **_extra: Any
+    ) -> NoReturn:
+        """Run the program and end the process; never with a traceback."""
+        given = list(sys.argv[1:] if args is None else args)
+        sys.exit(_exit_code(lambda: self._obey(given, prog_name or "localglm")))
+
+    def _obey(self, arguments: list[str], name: str) -> None:
+        if sys.stdout is None:
+            raise _no_output("it is closed")
+        with self.make_context(name, arguments) as context:
+            self.invoke(context)
+        sys.stdout.flush()
+
+
+def _exit_code(program: Callable[[], None]) -> int:
+    """Run ``program``, print what went wrong and return the exit code."""
+    code = 0
+    try:
+        program()
+    except click.exceptions.Exit as end:
+        code = end.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        code = _INTERRUPTED
+    except LocalGlmError as error:
+        code = _report(error)
+    except BrokenPipeError:
+        _discard_output()
+    except OSError as error:
+        _discard_output()
+        code = _report(_no_output(error.strerror or str(error)))
+    except Exception as error:  # noqa: BLE001 - the edge of the process
+        code = _report(_unexpected(error))
+    return code
+
+
+def _no_output(why: str) -> LocalGlmError:
+    return LocalGlmError(
+        "standard output could not be written",
+        why=why,
+        try_="free some space, or write somewhere else",
+    )
+
+
+def _unexpected(error: Exception) -> LocalGlmError:
+    """Keep the traceback in the log folder and say where."""
+    import traceback  # noqa: PLC0415 - only after a fault of ours
+
+    from localglm import paths  # noqa: PLC0415
+
+    file = paths.log_folder() / "crash.log"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+        kept = f"report it with {file}"
+    except OSError:
+        kept = "report it with the command you ran"
+    return LocalGlmError(
+        "localglm made a mistake", why=f"{type(error).__name__}: {error}", try_=kept
+    )
+
+
+def _report(error: LocalGlmError) -> int:
+    for line in error.lines():
+        with contextlib.suppress(OSError):
+            click.echo(line, err=True)
+    return error.exit_code
+
+
+def _discard_output() -> None:
+    """Let the interpreter flush into nothing at exit instead of failing again."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})

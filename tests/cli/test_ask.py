@@ -102,11 +102,11 @@ def test_quiet_says_nothing_besides_the_answer() -> None:
         (("none.gguf", "Hi"), "", 3, "none.gguf"),
         ((str(MODEL),), " \n", 2, "empty"),
         ((str(MODEL),), b"\xff\xfe\x00", 2, "not UTF-8"),
-        ((str(MODEL), "Hi", "--think", "huge"), "", 4, "off, low, high"),
-        ((str(MODEL), "Hi", "--temperature", "-1"), "", 4, "temperature"),
+        ((str(MODEL), "Hi", "--think", "huge"), "", 2, "off, low, high"),
+        ((str(MODEL), "Hi", "--temperature", "-1"), "", 2, "temperature"),
         ((str(MODEL), "Hi", "--repetition-penalty", "0"), "", 2, "0.1 to 10"),
-        ((str(MODEL), "Hi", "--backend", "abacus"), "", 4, "cpu or reference"),
-        ((str(MODEL), "Hi", "--context", "9999999"), "", 4, "context"),
+        ((str(MODEL), "Hi", "--backend", "abacus"), "", 2, "cpu or reference"),
+        ((str(MODEL), "Hi", "--context", "9999999"), "", 2, "context"),
         ((str(MODEL), "Hi", "--context", "5000"), "", 2, "4096"),
         ((str(MODEL), "x" * 900, "--context", "64"), "", 8, "the context holds 64"),
         ((str(MODEL), "Hi", "--stop", ""), "", 2, "empty"),
@@ -122,11 +122,11 @@ def test_what_cannot_be_done_is_three_lines_and_an_exit_code(
     assert 1 <= len(err.splitlines()) <= 3
 
 
-def endless(**options: Any) -> subprocess.Popen[bytes]:
+def endless(model: Path, **options: Any) -> subprocess.Popen[bytes]:
     """Start an answer that goes on until the context is full."""
     flags = ("--temperature", "0", "--think", "off", "--stop", "never in there")
     return subprocess.Popen(
-        [sys.executable, "-m", "localglm", "ask", str(MODEL), "Tell me a story", *flags],
+        [sys.executable, "-m", "localglm", "ask", str(model), "Tell me a story", *flags],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -140,8 +140,8 @@ def pipe(stream: IO[bytes] | None) -> IO[bytes]:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to whole consoles")
-def test_ctrl_c_keeps_the_partial_answer_and_exits_with_130() -> None:
-    with endless(start_new_session=True) as process:
+def test_ctrl_c_keeps_the_partial_answer_and_exits_with_130(endless_model: Path) -> None:
+    with endless(endless_model, start_new_session=True) as process:
         first = pipe(process.stdout).read(1)
         process.send_signal(signal.SIGINT)
         rest, err = process.communicate(timeout=20)
@@ -152,8 +152,8 @@ def test_ctrl_c_keeps_the_partial_answer_and_exits_with_130() -> None:
     assert b"Traceback" not in err
 
 
-def test_a_reader_that_goes_away_ends_the_answer_quietly() -> None:
-    with endless() as process:
+def test_a_reader_that_goes_away_ends_the_answer_quietly(endless_model: Path) -> None:
+    with endless(endless_model) as process:
         assert pipe(process.stdout).read(1)
         pipe(process.stdout).close()
         err = pipe(process.stderr).read()
@@ -176,16 +176,3 @@ def test_a_full_disk_is_named() -> None:
     assert done.returncode == 1
     assert b"could not be written" in done.stderr
     assert b"Traceback" not in done.stderr
-
-
-def test_help_names_the_flags_without_loading_the_engine() -> None:
-    code = (
-        "import sys\nfrom localglm.cli.app import main\n"
-        "main(['ask', '--help'], standalone_mode=False)\n"
-        "print(sorted({'numpy', 'torch', 'wgpu', 'pyopencl', 'textual'} & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert "--show-thinking" in done.stdout
-    assert done.stdout.strip().endswith("[]")
