@@ -77,8 +77,8 @@ class Cursor:
         """Return the next ``count`` bytes and step over them."""
         if count > self.left:
             raise self.damaged(
-                f"{what} needs {count} bytes at byte {self.position},"
-                f" but the file ends after {self.left}"
+                f"{what} needs {count} bytes at byte {self.position}, but the file ends after"
+                f" {self.left}, as after a download that was cut short"
             )
         start = self.position
         self.position += count

@@ -123,7 +123,10 @@ def _check_count(cursor: Cursor, what: str, count: int, smallest: int, limit: in
     if count > limit:
         raise cursor.damaged(f"it claims {count} {what}; at most {limit} are accepted")
     if count * smallest > cursor.left:
-        raise cursor.damaged(f"it claims {count} {what} in {cursor.left} bytes")
+        raise cursor.damaged(
+            f"it claims {count} {what}, but the file ends after {cursor.left} bytes,"
+            " as after a download that was cut short"
+        )
 
 
 def _read_metadata(cursor: Cursor, count: int) -> dict[str, object]:

@@ -68,6 +68,14 @@ class RenderProcess:
         self._lock = threading.Lock()
         self._child: _Child | None = None
 
+    def start(self) -> None:
+        """Start the child process unless it runs, so that its start counts against no rendering.
+
+        Raises: WorkerError when it cannot be started.
+        """
+        with self._lock:
+            self._running()
+
     def render(self, source: str, variables: object) -> str | Failure:
         """Render the template ``source``.
 
@@ -83,9 +91,11 @@ class RenderProcess:
             "seconds": limits.wall_seconds + 2.0,
         }
         with self._lock:
-            if self._child is None or not self._child.is_alive():
-                self._child = _Child(self._limits.start_seconds)
-            reply = self._child.ask(request, limits)
+            reply = self._running().ask(request, limits)
+            if isinstance(reply, Failure) and reply.kind == "crash":
+                # Whoever ended the child (the system, short of memory) meant no harm to the text.
+                self.close()
+                reply = self._running().ask(request, limits)
             if isinstance(reply, Failure) or reply.get("error") == "memory":
                 self.close()
         if isinstance(reply, Failure):
@@ -93,6 +103,11 @@ class RenderProcess:
         if "error" in reply:
             return Failure(str(reply["error"]), str(reply["message"]))
         return str(reply["text"])
+
+    def _running(self) -> _Child:
+        if self._child is None or not self._child.is_alive():
+            self._child = _Child(self._limits.start_seconds)
+        return self._child
 
     def close(self) -> None:
         """End the child process."""

@@ -22,8 +22,10 @@ from localglm.text.vocabulary import marker_texts
 _KEY = "tokenizer.chat_template"
 _BUILT_IN_NOTE = f"the file has no chat template ({_KEY}); the built-in GLM rendering is used"
 _LEVEL_NOTE = "the chat template of this file does not tell the levels low, high and max apart"
-_SLOW_NOTE = "the chat template of this file is slow; whether it knows the levels was not tried"
-_LEVEL_SECONDS = 0.25
+_SLOW_NOTE = (
+    "rendering the chat template takes long here; whether it knows the levels was not tried"
+)
+_LEVEL_SECONDS = 0.6
 _LONGEST_SOURCE = 256 * 1024
 _SHORT_TALK = {
     "messages": [{"role": "user", "content": "Hi"}],
@@ -149,6 +151,8 @@ class ChatTemplate:
         """
         if len(self._source) > _LONGEST_SOURCE:
             raise _file_error(f"it has {len(self._source)} characters, at most {_LONGEST_SOURCE}")
+        # Starting a process takes longer than the levels on some systems.
+        self._process.start()
         end = time.monotonic() + _LEVEL_SECONDS
         for spelling in (str.lower, str.capitalize):
             texts: set[str] = set()
