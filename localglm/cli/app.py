@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import click
 
 import localglm
+from localglm.cli.screen import is_closed_pipe, utf8
 from localglm.errors import LocalGlmError
 
 _COMMANDS = ("ask", "bench", "chat", "config", "inspect", "trace")
@@ -36,6 +37,8 @@ class Program(click.Group):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **_extra: Any
     ) -> NoReturn:
         """Run the program and end the process; never with a traceback."""
+        for stream in (sys.stdout, sys.stderr):
+            utf8(stream)
         given = list(sys.argv[1:] if args is None else args)
         sys.exit(_exit_code(lambda: self._obey(given, prog_name or "localglm")))
 
@@ -61,11 +64,10 @@ def _exit_code(program: Callable[[], None]) -> int:
         code = _INTERRUPTED
     except LocalGlmError as error:
         code = _report(error)
-    except BrokenPipeError:
-        _discard_output()
     except OSError as error:
         _discard_output()
-        code = _report(_no_output(error.strerror or str(error)))
+        if not is_closed_pipe(error):
+            code = _report(_no_output(error.strerror or str(error)))
     except Exception as error:  # noqa: BLE001 - the edge of the process
         code = _report(_unexpected(error))
     return code

@@ -29,12 +29,21 @@ def safe(text: str) -> str:
 
 
 def utf8(stream: TextIO | None) -> TextIO:
-    """Return a standard stream speaking UTF-8, whatever the locale says; a closed one is empty."""
+    """Return a standard stream speaking UTF-8 with bare line feeds, the same bytes on every system.
+
+    A closed one is empty.
+    """
     if stream is None:
         return io.StringIO()
     if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(encoding="utf-8", errors="replace")
+        stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     return stream
+
+
+def is_closed_pipe(error: OSError) -> bool:
+    """Whether a write failed because nobody reads any more."""
+    # Windows reports a closed pipe as an invalid argument.
+    return error.errno in {errno.EPIPE, errno.EINVAL}
 
 
 class ReaderGoneError(Exception):
@@ -62,8 +71,7 @@ class Screen:
             self._out.write(safe(text))
             self._out.flush()
         except OSError as error:
-            # Windows reports a closed pipe as an invalid argument.
-            if error.errno in {errno.EPIPE, errno.EINVAL}:
+            if is_closed_pipe(error):
                 raise ReaderGoneError from error
             raise LocalGlmError(
                 "the answer could not be written to standard output",
