@@ -130,19 +130,19 @@ def test_windows_page_errors_are_named_like_sigbus() -> None:
 
 def test_a_step_that_hangs_is_ended_by_the_watchdog_naming_the_stage(toy_file: Any) -> None:
     path = toy_file(hang_at=8)
-    options = EngineOptions(command=toy.COMMAND, hang_seconds=1.5)
+    options = EngineOptions(command=toy.COMMAND, hang_seconds=2.5)
     with Engine(options) as engine:
         open_file(engine, path)
         error = fail(engine)
         assert isinstance(error, WorkerError)
-        assert "no progress for 1.5 seconds" in error.what
+        assert "no progress for 2.5 seconds" in error.what
         assert "writing token 8" in error.why
         toy_file()
         assert finish(engine).reason == "length"
 
 
 def test_slow_steps_are_no_hang(toy_file: Any) -> None:
-    with Engine(EngineOptions(command=toy.COMMAND, hang_seconds=1.5)) as engine:
+    with Engine(EngineOptions(command=toy.COMMAND, hang_seconds=2.5)) as engine:
         open_file(engine, toy_file(pause_s=0.3))
         assert finish(engine, SHORT).usage.generated == 5  # takes three seconds
 
@@ -310,7 +310,7 @@ def test_statistics_are_answered_while_an_answer_runs(toy_engine: Engine, toy_fi
 
 
 def test_a_request_that_waits_its_turn_is_no_hang(toy_file: Any) -> None:
-    with Engine(EngineOptions(command=toy.COMMAND, hang_seconds=1.5)) as engine:
+    with Engine(EngineOptions(command=toy.COMMAND, hang_seconds=2.5)) as engine:
         open_file(engine, toy_file(pause_s=0.3))
         first, second = engine.generate(SHORT), engine.generate(SHORT)
         assert [e.reason for e in second if isinstance(e, p.Done)] == ["length"]
