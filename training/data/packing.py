@@ -6,7 +6,6 @@ the next start, and the rest of the row, is padding with no loss that belongs to
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -47,7 +46,7 @@ class Row:
     taught: bytearray = field(default_factory=bytearray)
     starts: list[int] = field(default_factory=list)
     padded: bytearray = field(default_factory=bytearray)
-    kinds: Counter[str] = field(default_factory=Counter)
+    kinds: list[str] = field(default_factory=list)
 
     @property
     def room(self) -> int:
@@ -60,7 +59,7 @@ class Row:
         self.ids += encoded.ids
         self.taught += encoded.taught
         self.padded += bytes(len(encoded.ids))
-        self.kinds[kind] += 1
+        self.kinds.append(kind)
         self.pad(min(-len(self.ids) % self.align, self.length - len(self.ids)))
 
     def pad(self, count: int) -> None:

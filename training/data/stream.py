@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import queue
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
@@ -77,6 +76,7 @@ class Batch:
     ``loss[b, t]`` weighs the prediction OF ``tokens[b, t]`` from what stands before it in its
     segment; it is 0 at the first token of every segment. ``segment[b, t]`` numbers conversations
     within a row from 0 and never falls; nothing may pass from one segment to another.
+    ``kinds[b]`` names the kind of each segment of row b.
 
     Shapes: tokens [b, t] int32; loss [b, t] float32; segment [b, t] int32.
     """
@@ -85,7 +85,7 @@ class Batch:
     tokens: npt.NDArray[np.int32]
     loss: npt.NDArray[np.float32]
     segment: npt.NDArray[np.int32]
-    kinds: Mapping[str, int]
+    kinds: tuple[tuple[str, ...], ...]
 
 
 class BatchMaker:
@@ -113,8 +113,8 @@ class BatchMaker:
                 prompt = (weights == 0) & (np.frombuffer(row.padded, np.uint8) == 0)
                 prompt[row.starts] = False
                 weights[prompt] = config.prompt_weight
-        kinds = sum((row.kinds for row in rows), Counter[str]())
-        return Batch(number, tokens, loss, segment, dict(kinds))
+        kinds = tuple(tuple(row.kinds) for row in rows)
+        return Batch(number, tokens, loss, segment, kinds)
 
 
 def open_stream(config: StreamConfig) -> Iterator[Batch]:
@@ -168,7 +168,7 @@ def _next(source: Any, worker: BaseProcess) -> Batch:
             return batch
 
 
-def _end(workers: list[BaseProcess], queues: list[Any]) -> None:
+def _end(workers: Sequence[BaseProcess], queues: Sequence[Any]) -> None:
     for worker in workers:
         worker.join(_GOODBYE_SECONDS)
         if worker.is_alive():

@@ -62,7 +62,7 @@ class ModelConfig:
 
 DEMO = ModelConfig()
 TINY = ModelConfig(
-    vocabulary=320, width=32, layers=4, dense_width=64, heads=2, kda_width=32, query_latent=32,
+    vocabulary=3072, width=32, layers=4, dense_width=64, heads=2, kda_width=32, query_latent=32,
     latent=32, key_width=32, value_width=32, indexer_heads=2, indexer_width=32, top_k=32,
     experts=8, used=2, expert_width=32, shared_width=32, context_length=2048,
 )  # fmt: skip

@@ -20,14 +20,14 @@ from training.model.parameters import Params
 class Packing:
     """Where the documents of a batch lie. Rows hold whole documents.
 
-    ``document`` and ``position`` [t] number documents and tokens inside one; ``visible``
-    [rows, 1, length, length] is what a token may see at all; ``probes`` [rows, m] are positions in
-    a row whose attention teaches the indexer; ``selects`` puts the indexer's choice in force.
+    ``document`` [t] numbers documents; ``counted`` [t] is 1 where a token counts as expert load;
+    ``visible`` [rows, 1, length, length] is what a token may see at all; ``probes`` [rows, m] are
+    positions in a row whose attention teaches the indexer; ``selects`` puts the indexer's choice
+    in force, ``exact_ties`` breaks ties at its cut as the product does.
     """
 
     rows: int
     document: Tensor
-    position: Tensor
     counted: Tensor
     visible: Tensor
     probes: Tensor

@@ -9,6 +9,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+if torch.cuda.is_available():
+    from training.model.sinkhorn_kernel import sinkhorn_fused
+
 
 def sinkhorn_plain(logits: Tensor, rounds: int, epsilon: float) -> Tensor:
     """Turn logits [t, source, destination] into nearly doubly stochastic matrices.
@@ -27,6 +30,4 @@ def sinkhorn(logits: Tensor, rounds: int, epsilon: float) -> Tensor:
     """Normalise with the fused kernel on a GPU and with ``sinkhorn_plain`` elsewhere."""
     if not logits.is_cuda:
         return sinkhorn_plain(logits, rounds, epsilon)
-    from training.model.sinkhorn_kernel import sinkhorn_fused  # noqa: PLC0415 - needs triton
-
     return sinkhorn_fused(logits, rounds, epsilon)
