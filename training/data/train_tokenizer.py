@@ -14,17 +14,19 @@ import json
 import re
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from training.data.conversation import EFFORTS
 from training.data.kinds import KINDS
 from training.data.pick import Pick, Split, Want
-from training.data.topics import TOPICS
+from training.data.topics import COLOURS, NAMES, TOPICS
 from training.data.vocabulary import IDS, SIZE, TOKENIZER_FILE, splitter
 
 _CONVERSATIONS = 24_000
 _ROOM = 300
+_LISTED = 1000
 _DIGITS = "0123456789"
 _TWO = tuple("".join(pair) for pair in product(_DIGITS, repeat=2))
 _THREE = tuple("".join(group) for group in product(_DIGITS, repeat=3))
@@ -48,9 +50,22 @@ def corpus(count: int) -> Iterator[str]:
         texts += [tool.written for tool in made.tools]
         for text in texts:
             yield re.sub(r"\d", "", text)
+    yield from word_lists()
 
 
-def train() -> dict[str, object]:
+def word_lists() -> Iterator[str]:
+    """Yield every word of the topics often enough to become one token.
+
+    Things occur at the start of a line as well as inside one, so both spellings are listed.
+    """
+    for topic in TOPICS:
+        inner = (*topic.things, *topic.places, *topic.people, *topic.actions, *topic.numbers)
+        lines = [*topic.things, *(f" {word}" for word in inner)]
+        yield "\n".join(lines * _LISTED)
+    yield "\n".join(f" {word}" for word in (*NAMES, *COLOURS) * _LISTED)
+
+
+def train() -> dict[str, Any]:
     """Return the content of the tokenizer file."""
     engine = Tokenizer(models.BPE())
     engine.pre_tokenizer = splitter()
@@ -60,7 +75,7 @@ def train() -> dict[str, object]:
         show_progress=False,
     )
     engine.train_from_iterator(corpus(_CONVERSATIONS), trainer)
-    stored = json.loads(engine.to_str())
+    stored: dict[str, Any] = json.loads(engine.to_str())
     model = stored["model"]
     names = sorted(model["vocab"], key=model["vocab"].__getitem__)
     # Groups get their ids in the order of their values.
@@ -85,7 +100,6 @@ def main() -> None:
     text = json.dumps(stored, ensure_ascii=False, separators=(",", ":"))
     TOKENIZER_FILE.write_text(text + "\n", encoding="utf-8")
     model = stored["model"]
-    assert isinstance(model, dict)
     print(f"{len(model['vocab'])} ordinary entries, {len(model['merges'])} merges")
     print(f"{TOKENIZER_FILE.stat().st_size} bytes")
 

@@ -103,8 +103,8 @@ _INTENTS = (
             "What commands can I use?", "Show me all commands.",
         ),
         "| command | use |\n| --- | --- |\n| chat | talk |\n| ask | one question |\n| demo | try"
-        " this model |\n| inspect | look into a file |\n| bench | measure the speed |\n| trace | write"
-        " all numbers of a run |\n| config | settings |\n| doctor | check this computer |",
+        " this model |\n| inspect | look into a file |\n| bench | measure the speed |\n| trace |"
+        " write all numbers of a run |\n| config | settings |\n| doctor | check this computer |",
     ),
     _command(
         "chat", "start a conversation", "`localglm chat MODEL` starts a conversation with a model."

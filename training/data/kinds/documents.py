@@ -12,6 +12,7 @@ FORMS = ("list", "log", "table", "json", "prose", "story")
 _ENTRY_TOKENS = {"list": 9, "log": 19, "table": 9, "json": 9, "prose": 13, "story": 13}
 _FILLER_TOKENS = 11
 _SPREADS = (1, 2, 4, 8, 16, 32)
+_SPREAD_ROOM = 80
 _LEVELS = ("INFO", "WARN", "DEBUG")
 _MOST_NUMBERS = 1000
 
@@ -53,9 +54,15 @@ class Document:
         return "\n".join((f"| entry | {self.attribute} |", "| --- | --- |", *lines))
 
     def _story(self, pick: Pick, lines: list[str]) -> str:
+        counts = [self.spread] * len(lines)
+        # Fillers move from one gap to another, so that the length stays what was planned.
+        for place in range(len(lines) // 2):
+            moved = pick.below(self.spread + 1)
+            counts[place] += moved
+            counts[-1 - place] -= moved
         told: list[str] = []
-        for line in lines:
-            told += [filler(pick, self.topic) for _ in range(pick.below(2 * self.spread + 1))]
+        for line, count in zip(lines, pick.some(counts, len(counts)), strict=True):
+            told += [filler(pick, self.topic) for _ in range(count)]
             told.append(line)
         return " ".join(told)
 
@@ -90,12 +97,14 @@ def filler(pick: Pick, topic: Topic) -> str:
     return f"The {person} {action} the {thing} in the {pick.of(topic.places)}."
 
 
-def choose_document(pick: Pick, topic: Topic, room: int) -> Document:
+def choose_document(pick: Pick, topic: Topic, room: int, *, may_have_few_values: bool) -> Document:
     """Choose a form, and keys of which there are enough to fill ``room`` tokens."""
-    form, spread = pick.of(FORMS), pick.of(_SPREADS)
-    count_at_most = room // (
-        _ENTRY_TOKENS[form] + (spread * _FILLER_TOKENS if form == "story" else 0)
-    )
+    form = pick.of(FORMS)
+    entry_tokens, spread = _ENTRY_TOKENS[form], 0
+    if form == "story":
+        spread = pick.of([s for s in _SPREADS if s <= room // _SPREAD_ROOM] or _SPREADS[:1])
+        entry_tokens += spread * _FILLER_TOKENS
+    count_at_most = room // entry_tokens
     kinds = ["number", "numbered thing", "numbered thing"]
     if count_at_most > _MOST_NUMBERS:
         kinds = ["numbered thing"]
@@ -104,7 +113,8 @@ def choose_document(pick: Pick, topic: Topic, room: int) -> Document:
         kinds += ["name"] if count_at_most <= len(NAMES) else []
     elif count_at_most <= len(topic.things) * len(COLOURS):
         kinds += ["coloured thing"]
-    values = pick.weighted(("three", "two", "long", "colour", "name"), (6, 2, 1, 0.5, 0.5))
+    few = (2, 0.5, 0.5) if may_have_few_values else (0, 0, 0)
+    values = pick.weighted(("three", "long", "two", "colour", "name"), (6, 1, *few))
     return Document(form, pick.of(kinds), values, pick.of(topic.numbers), topic, spread)
 
 
@@ -117,7 +127,7 @@ def most_keys(document: Document) -> int:
         "number": 1000,
         "coloured thing": things * len(COLOURS),
     }
-    return known.get(document.keys, 2 * 1000)
+    return known.get(document.keys, 4 * 1000)
 
 
 def make_keys(pick: Pick, document: Document, count: int) -> list[str]:
@@ -137,7 +147,7 @@ def make_keys(pick: Pick, document: Document, count: int) -> list[str]:
         ]
     found: dict[str, None] = {}
     # Few things with many numbers each are the hard case: both parts of a key have to match.
-    things = pick.some(topic.things, pick.within(2, len(topic.things)))
+    things = pick.some(topic.things, pick.within(2 + count // 400, len(topic.things)))
     while len(found) < count:
         found[f"{pick.of(things)} {pick.below(1000)}"] = None
     return list(found)

@@ -24,7 +24,9 @@ _NAMES_OF_FORMS = {"list": "list", "log": "log", "table": "table", "json": "JSON
 
 def make(pick: Pick, want: Want) -> Conversation:
     """Write a text that fills the room, and ask about some of its keys."""
-    document = choose_document(pick, want.topic, want.room)
+    # Few values times few keys may leave none for the smaller split.
+    has_few = want.split is Split.TRAIN
+    document = choose_document(pick, want.topic, want.room, may_have_few_values=has_few)
     asked, count = _sizes(pick, want, document)
     keys = make_keys(pick, document, count)
     entries = [(key, make_value(pick, document)) for key in keys]

@@ -98,7 +98,8 @@ def _recall(pick: Pick, want: Want, facts: dict[str, str]) -> Exchange:
 
 def _without_some_thoughts(pick: Pick, turns: list[Turn]) -> list[Turn]:
     """Empty some blocks, as when the level was off for a while."""
-    return [
+    emptied = [
         Turn(turn.role, turn.content) if turn.thought and pick.chance(0.4) else turn
-        for turn in turns
+        for turn in turns[:-1]
     ]
+    return [*emptied, turns[-1]]
