@@ -337,7 +337,7 @@ class _Maker:
         self.matrix(f"{at}ffn_down{kind}.weight", inner, self.spec.width)
 
 
-def _metadata(spec: Tiny) -> dict[str, Value]:
+def _counts(spec: Tiny) -> dict[str, int]:
     counts = {
         "block_count": spec.blocks,
         "context_length": spec.context,
@@ -371,6 +371,12 @@ def _metadata(spec: Tiny) -> dict[str, Value]:
     }
     if spec.draft:
         counts["nextn_predict_layers"] = 1
+    if spec.arch != "glm5-next":
+        counts["expert_shared_feed_forward_length"] = spec.expert_width
+    return counts
+
+
+def _metadata(spec: Tiny) -> dict[str, Value]:
     numbers = {
         "attention.layer_norm_rms_epsilon": 1e-5,
         "attention.layer_norm_epsilon": 1e-6,
@@ -389,12 +395,10 @@ def _metadata(spec: Tiny) -> dict[str, Value]:
         rest["attention.indexer.kpool_select_tail"] = Value(BOOL, True)
         rest["attention.indexer.types"] = Value(BOOL, [True] * spec.blocks)
         rest["attention.indexer.index_share_mtp"] = Value(BOOL, True)
-    else:
-        counts["expert_shared_feed_forward_length"] = spec.expert_width
     return {
         "general.architecture": Value(STRING, spec.arch),
         "general.name": Value(STRING, "tiny random model"),
-        **{f"{spec.arch}.{key}": Value(U32, value) for key, value in counts.items()},
+        **{f"{spec.arch}.{key}": Value(U32, value) for key, value in _counts(spec).items()},
         **{f"{spec.arch}.{key}": Value(F32, value) for key, value in numbers.items()},
         **{f"{spec.arch}.{key}": value for key, value in rest.items()},
     }
