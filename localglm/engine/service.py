@@ -13,13 +13,12 @@ from localglm.engine.failures import to_failed
 from localglm.engine.generation import Desk, Generation
 from localglm.engine.session import Recipe, Sessions
 from localglm.errors import LocalGlmError, NumericFaultError, RequestError, UsageError
+from localglm.settings.schema import DEFAULT_CONTEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from localglm.engine.model_port import OpenedModel, Opener
-
-AUTO_CONTEXT = 4096
 
 
 class _Table:
@@ -29,7 +28,7 @@ class _Table:
         limit = opened.facts.context_length
         self.opened = opened
         self.chunk = request.chunk
-        self.context = min(limit, AUTO_CONTEXT) if request.context is None else request.context
+        self.context = min(limit, DEFAULT_CONTEXT) if request.context is None else request.context
         self.sessions = Sessions(
             Recipe(opened.model, self.context, request.cache_type, opened.text.marked)
         )

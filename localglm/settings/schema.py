@@ -12,6 +12,9 @@ from typing import Any
 
 from localglm.errors import SettingsError, UsageError
 
+DEFAULT_CONTEXT = 32768
+"""Tokens a conversation may hold where nobody asked for a number; less when the file holds less."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -19,7 +22,7 @@ class Settings:
 
     backend: str = "cpu"
     threads: int | None = None
-    context: int = 4096
+    context: int = DEFAULT_CONTEXT
     chunk: int = 256
     cache_type: str = "f16"
     think: str = "high"
@@ -94,7 +97,7 @@ SPECS: tuple[Spec, ...] = (
     Spec("engine.threads", "threads", _whole(1, 1024, auto="auto"), "auto, or 1 to 1024",
          "worker threads; auto: the physical cores"),
     Spec("engine.context", "context", _whole(16, 1 << 20), "16 to 1048576",
-         "tokens a conversation may hold"),
+         "tokens a conversation may hold; the default gives way to a file that holds less"),
     Spec("engine.chunk", "chunk", _whole(1, 65536), "1 to 65536",
          "prompt tokens per pass; never changes the answer"),
     Spec("engine.cache_type", "cache_type", _choice("f16", "f32"), "f16 or f32",

@@ -10,6 +10,7 @@ import pytest
 from localglm.engine import protocol as p
 from localglm.engine.control import Control, Status
 from localglm.engine.service import Service
+from localglm.settings.schema import DEFAULT_CONTEXT, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,6 +178,16 @@ def test_a_context_beyond_the_files_own_is_refused_with_both_numbers(toy_file: A
     assert "65" in failed.what
     assert "64" in failed.why
     assert isinstance(Bench(toy_file(context_length=64), context=64).events[-1], p.Opened)
+
+
+@pytest.mark.parametrize(("holds", "context"), [(64, 64), (100_000, DEFAULT_CONTEXT)])
+def test_the_default_context_gives_way_to_a_smaller_file(
+    toy_file: Any, holds: int, context: int
+) -> None:
+    opened = Bench(toy_file(context_length=holds)).events[-1]
+    assert isinstance(opened, p.Opened)
+    assert opened.context == context
+    assert Settings().context == DEFAULT_CONTEXT == 32768
 
 
 def test_a_request_without_a_model_says_so(toy_file: Any) -> None:
