@@ -27,7 +27,7 @@ def command(model: Path, as_json: bool) -> None:
     with open_model(model) as file:
         description = describe(file)
     if as_json:
-        data = {"schema_version": 1, "command": "inspect", "data": description.as_json()}
+        data = {"schema_version": 1, "command": "inspect", **description.as_json()}
         click.echo(json.dumps(data, indent=1))
         return
     for line in _lines(description):

@@ -25,7 +25,7 @@ def run(path: Path, *options: str) -> str:
 
 
 def data(path: Path) -> dict:
-    return json.loads(run(path, "--json"))["data"]
+    return json.loads(run(path, "--json"))
 
 
 def test_json_counts_every_tensor_and_byte_once() -> None:
@@ -40,10 +40,9 @@ def test_json_counts_every_tensor_and_byte_once() -> None:
 
 
 def test_json_has_the_facts_a_program_needs(tmp_path: Path) -> None:
-    envelope = json.loads(run(write_model(tmp_path), "--json"))
-    assert envelope["schema_version"] == 1
-    assert envelope["command"] == "inspect"
-    about = envelope["data"]
+    about = data(write_model(tmp_path))
+    assert about["schema_version"] == 1
+    assert about["command"] == "inspect"
     assert about["architecture"] == "glm5next"
     assert about["layers"] == {"trunk": 4, "linear": 3, "latent": 1, "dense": 1, "routed": 3}
     assert about["geometry"]["layers"][2]["attention"] == "mla"
