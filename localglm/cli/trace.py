@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+from localglm.units import duration_text
+
+if TYPE_CHECKING:
+    from localglm.cli.screen import Screen
 
 _BACKENDS = ("reference", "cpu")
 
@@ -36,24 +43,32 @@ def command(
     Arrays: logits [tokens, vocabulary], hidden, gen_ids, gen_logits, the draft block's mtp.*, and
     with --layers everything in between. Caches are float32.
     """
-    from localglm.engine import devices, trace  # noqa: PLC0415 - keeps --help light
+    from localglm.cli.screen import Screen  # noqa: PLC0415 - keeps --help light
+    from localglm.engine import devices, trace, trace_files  # noqa: PLC0415
 
-    ids = trace.read_ids(ids_file)
+    target = trace_files.check_output(out)
+    ids = trace_files.read_ids(ids_file)
+    recorded = None if feed is None else trace_files.read_feed(feed, ids)
     request = trace.TraceRequest(
-        ids=ids,
-        chunk=chunk,
-        generate=generate,
-        layers=layers,
-        feed=None if feed is None else trace.read_feed(feed, ids),
+        ids=ids, chunk=chunk, generate=generate, layers=layers, feed=recorded
     )
     choice = devices.DeviceChoice(
         backend=backend, threads=threads, isa=isa, exact_activations=exact_activations
     )
+    screen = Screen()
     with devices.opened(choice) as device:
-        arrays = trace.trace_model(model, request, device, _show_progress(len(ids)))
-    trace.save(out, arrays)
-    click.echo(f"{len(arrays)} arrays for {len(ids)} tokens written to {out}", err=True)
+        arrays = trace.trace_model(model, request, device, _progress(screen, len(ids) + generate))
+    trace_files.save(target, arrays)
+    screen.line(f"{len(arrays)} arrays for {len(ids)} tokens written to {out}")
 
 
-def _show_progress(total: int) -> Callable[[int], None]:
-    return lambda done: click.echo(f"\r{done}/{total} tokens", nl=done == total, err=True)
+def _progress(screen: Screen, total: int) -> Callable[[int], None]:
+    """Return a callback that shows tokens done, rate and time left."""
+    start = time.monotonic()
+
+    def show(done: int) -> None:
+        rate = done / max(time.monotonic() - start, 1e-6)
+        left = duration_text((total - done) / rate)
+        screen.status(f"{done} of {total} tokens, {rate:.1f} tok/s, {left} left")
+
+    return show

@@ -6,7 +6,6 @@ Arrays carry the names of the oracle archives: ``logits``, ``gen_logits``, ``l3.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +14,16 @@ import numpy as np
 
 from localglm.arrays import AnyArray
 from localglm.backends.base import Buffer, Device
+from localglm.engine.trace_files import check_feed
 from localglm.engine.trace_probe import TraceProbe
 from localglm.errors import UsageError
 from localglm.gguf import open_model
 from localglm.model.draft import Draft, DraftOutput
+from localglm.model.geometry import Geometry
 from localglm.model.graph import Model
+from localglm.model.inventory import survey
 from localglm.model.layer_state import KdaState
-from localglm.model.load import load_model
+from localglm.model.load import load_surveyed
 from localglm.model.state import State
 
 _DRAFT_STEPS = 3
@@ -38,69 +40,38 @@ class TraceRequest:
     feed: dict[str, AnyArray] | None = None
 
 
-def read_ids(path: Path) -> tuple[int, ...]:
-    """Read token ids from a JSON file: a list, or an object with "ids" or "prompt".
-
-    Raises: UsageError when it is anything else.
-    """
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as err:
-        raise UsageError(f"cannot read ids from {path}", why=str(err)) from err
-    if isinstance(found, dict):
-        found = found.get("ids", found.get("prompt"))
-    ok = isinstance(found, list) and found and all(type(i) is int for i in found)
-    if not ok:
-        raise UsageError(
-            f"{path} holds no token ids",
-            why='expected a list of integers, or an object with "ids"',
-            try_="for example [12, 7, 99]",
-        )
-    return tuple(found)
-
-
-def read_feed(path: Path, ids: tuple[int, ...]) -> dict[str, AnyArray]:
-    """Load recorded arrays, no pickles; they must belong to the same prompt.
-
-    Raises: UsageError when the file is no such archive or its prompt differs.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError) as err:
-        raise UsageError(f"cannot read recorded arrays from {path}", why=str(err)) from err
-    if tuple(arrays.get("prompt", np.zeros(0)).tolist()) != ids:
-        raise UsageError(
-            f"{path} was recorded for another prompt",
-            why="its array 'prompt' differs from the ids given",
-            try_="pass the archive's own prompt with --ids",
-        )
-    return arrays
-
-
 def trace_model(
     path: Path, request: TraceRequest, device: Device, progress: Callable[[int], None] | None = None
 ) -> dict[str, AnyArray]:
-    """Run ``request`` on ``device`` and return every array."""
+    """Run ``request`` on ``device`` and return every array.
+
+    ``progress`` is called with the tokens done, prompt and continuation.
+    Raises: UsageError when the request does not fit the model.
+    """
     with open_model(path) as file:
-        geometry, weights = load_model(file, device)
+        found = survey(file)
+        _check_request(request, found.geometry)
+        geometry, weights = load_surveyed(file, found, device)
         run = _Trace(Model(geometry, weights, device), request, progress)
         return {name: _narrow(array) for name, array in run.arrays().items()}
 
 
-def save(path: Path, arrays: dict[str, AnyArray]) -> None:
-    """Write the archive under a temporary name and move it into place.
-
-    Raises: UsageError when it cannot be written.
-    """
-    part = path.with_name(path.name + ".part")
-    try:
-        with part.open("wb") as out:
-            np.savez(out, **arrays)  # type: ignore[arg-type]
-        part.replace(path)
-    except OSError as err:
-        part.unlink(missing_ok=True)
-        raise UsageError(f"cannot write {path}", why=str(err), try_="choose another --out") from err
+def _check_request(request: TraceRequest, geometry: Geometry) -> None:
+    wanted = len(request.ids) + request.generate
+    if wanted > geometry.context_length:
+        raise UsageError(
+            f"{wanted} tokens are more than the model can hold",
+            why=f"its context is {geometry.context_length} tokens",
+            try_="give fewer ids or a smaller --generate",
+        )
+    largest = max(request.ids)
+    if largest >= geometry.vocabulary:
+        raise UsageError(
+            f"token id {largest} does not exist",
+            why=f"the vocabulary has ids 0 to {geometry.vocabulary - 1}",
+            try_="check that the ids were made with this model's tokenizer",
+        )
+    check_feed(request.feed or {}, geometry, len(request.ids))
 
 
 def _narrow(array: AnyArray) -> AnyArray:
@@ -166,6 +137,7 @@ class _Trace:
             logits = self.model.forward(self.state, [ids[-1]])
             assert logits is not None
             rows.append(logits[0])
+            self.progress(self.tokens + len(rows))
             ids.append(int(np.argmax(logits[0])))
         out = {"gen_ids": np.array(ids[:-1], np.int32), "gen_logits": np.stack(rows)}
         return out | (self._states("gen_") if self.request.layers else {})

@@ -52,7 +52,8 @@ def _read(file: Path) -> tomlkit.TOMLDocument:
 
 
 def _write(file: Path, document: tomlkit.TOMLDocument) -> None:
-    part = file.with_name(file.name + ".part")
+    file = file.resolve()  # a link to a dotfile collection stays a link
+    part = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with part.open("w", encoding="utf-8", newline="\n") as out:
@@ -61,6 +62,7 @@ def _write(file: Path, document: tomlkit.TOMLDocument) -> None:
             os.fsync(out.fileno())
         part.replace(file)
     except OSError as err:
+        part.unlink(missing_ok=True)
         raise SettingsError(
             f"the settings file {file} cannot be written",
             why=str(err),
