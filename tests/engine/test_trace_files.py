@@ -117,7 +117,8 @@ def test_the_command_writes_the_arrays_it_names(tmp_path: Path) -> None:
     ids.write_text(json.dumps(list(range(30))))
     done = subprocess.run(
         [sys.executable, "-m", "localglm", "trace", str(MODEL), "--ids", str(ids),
-         "--out", str(out), "--chunk", "7", "--generate", "2", "--layers", "--backend", "reference"],
+         "--out", str(out), "--chunk", "7",
+         "--generate", "2", "--layers", "--backend", "reference"],
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
     assert done.stdout == ""
