@@ -23,7 +23,7 @@ class Call:
 class Tool:
     """A function the model may call, with its JSON as the template writes it."""
 
-    spec: dict[str, Any]
+    spec: dict[str, Any] = field(hash=False)
     written: str = field(init=False)
 
     def __post_init__(self) -> None:
