@@ -12,7 +12,7 @@ def settings_file(variables: Mapping[str, str]) -> Path:
     """Return the settings file: ``LOCALGLM_CONFIG``, or config.toml in the user's config folder."""
     named = variables.get("LOCALGLM_CONFIG")
     if named:
-        return Path(named)
+        return Path(named).absolute()
     return platformdirs.user_config_path("localglm", appauthor=False) / "config.toml"
 
 

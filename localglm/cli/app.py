@@ -13,7 +13,7 @@ import click
 
 import localglm
 from localglm.cli.screen import is_closed_pipe, utf8
-from localglm.errors import LocalGlmError
+from localglm.errors import LocalGlmError, MemoryShortError
 
 _COMMANDS = ("ask", "bench", "chat", "config", "inspect", "trace")
 _INTERRUPTED = 130
@@ -65,9 +65,9 @@ def _exit_code(program: Callable[[], None]) -> int:
     except LocalGlmError as error:
         code = _report(error)
     except OSError as error:
-        _discard_output()
-        if not is_closed_pipe(error):
-            code = _report(_no_output(error.strerror or str(error)))
+        code = _system_error(error)
+    except MemoryError:
+        code = _report(_no_memory())
     except Exception as error:  # noqa: BLE001 - the edge of the process
         code = _report(_unexpected(error))
     return code
@@ -78,6 +78,26 @@ def _no_output(why: str) -> LocalGlmError:
         "standard output could not be written",
         why=why,
         try_="free some space, or write somewhere else",
+    )
+
+
+def _system_error(error: OSError) -> int:
+    """Tell a stream that cannot be written, which has no name, from any other refusal."""
+    if error.filename is not None:
+        return _report(
+            LocalGlmError(
+                f"cannot use {os.fsdecode(error.filename)}",
+                why=error.strerror or str(error),
+                try_="check that it exists and that you may use it",
+            )
+        )
+    _discard_output()
+    return 0 if is_closed_pipe(error) else _report(_no_output(error.strerror or str(error)))
+
+
+def _no_memory() -> LocalGlmError:
+    return MemoryShortError(
+        "this program ran out of memory", why="the system refused more", try_="close other programs"
     )
 
 

@@ -22,18 +22,25 @@ def command() -> None:
 def show(origin: bool, as_json: bool) -> None:
     """Show every setting in force."""
     variables = environment()
-    loaded = load(paths.settings_file(variables), variables)
+    file = paths.settings_file(variables)
+    if variables.get("LOCALGLM_CONFIG") and not file.exists():
+        click.echo(f"note: LOCALGLM_CONFIG names {file}, which does not exist yet", err=True)
+    loaded = load(file, variables)
     rows = [
         (spec, shown(spec, getattr(loaded.settings, spec.field)), loaded.origins[spec.key])
         for spec in SPECS
     ]
     if as_json:
-        found = {spec.key: {"value": value, "origin": where} for spec, value, where in rows}
-        click.echo(json.dumps(found, indent=1))
+        found = {
+            spec.key: {"value": value, "origin": where, "accepts": spec.accepts, "help": spec.help}
+            for spec, value, where in rows
+        }
+        about = {"schema_version": 1, "command": "config show", "file": str(file)}
+        click.echo(json.dumps({**about, "settings": found}, indent=1))
         return
     width = max(len(spec.key) for spec in SPECS)
     for spec, value, where in rows:
-        tail = f"  {where}" if origin else f"  {spec.help}"
+        tail = f"  {where}" if origin else f"  {spec.help} ({spec.accepts})"
         click.echo(f"{spec.key:<{width}}  {value!s:<8}{tail}")
 
 

@@ -6,6 +6,7 @@ The only place that reads the environment. Every value keeps where it came from.
 from __future__ import annotations
 
 import os
+import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from localglm.errors import SettingsError
-from localglm.settings.schema import COMMAND_LINE, SPECS, Settings, parse_value, spec_of
+from localglm.settings.schema import COMMAND_LINE, SECTIONS, SPECS, Settings, parse_value, spec_of
+
+_LARGEST_FILE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +77,34 @@ def read_file(file: Path) -> dict[str, Any]:
     Raises: SettingsError when it cannot be read or is not valid TOML.
     """
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
+        document = tomllib.loads(settings_text(file))
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as err:
+    except (OSError, ValueError, RecursionError) as err:
         raise SettingsError(
             f"the settings file {file} cannot be read", why=str(err), try_="mend or delete it"
         ) from err
     flat: dict[str, Any] = {}
     for section, content in document.items():
-        if not isinstance(content, dict):
-            spec_of(section)
+        if section not in SECTIONS or not isinstance(content, dict):
+            raise SettingsError(
+                f"the settings file {file} has {section!r} where a section is expected",
+                why=f"its sections are {', '.join(f'[{name}]' for name in SECTIONS)}",
+                try_="see localglm config show for every setting",
+            )
         for key, value in content.items():
             flat[f"{section}.{key}"] = value
     return flat
+
+
+def settings_text(file: Path) -> str:
+    """Return the text of a settings file; only regular files are read, up to a sane size.
+
+    Raises: OSError when it cannot be read, ValueError when it is no such file or not UTF-8.
+    """
+    status = file.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError("it is no regular file")
+    if status.st_size > _LARGEST_FILE:
+        raise ValueError(f"it is larger than {_LARGEST_FILE >> 10} KiB")
+    return file.read_text(encoding="utf-8")

@@ -121,6 +121,8 @@ SPECS: tuple[Spec, ...] = (
          "start of the random choice; the same seed gives the same answer"),
 )  # fmt: skip
 
+SECTIONS = tuple(dict.fromkeys(spec.key.split(".")[0] for spec in SPECS))
+
 _AUTO = {"threads": "auto", "max_tokens": "none", "top_k": "all", "seed": "random"}
 
 
@@ -157,10 +159,17 @@ def parse_value(spec: Spec, value: Any, origin: str) -> Any:
                 try_=f"{spec.flag} {shown(spec, getattr(Settings(), spec.field))}",
             ) from err
         raise SettingsError(
-            f"{spec.key} cannot be {value!r}",
+            f"{spec.key} cannot be {_written(value)}",
             why=f"it was set by {origin}; accepted: {spec.accepts}",
             try_=f"localglm config set {spec.key} VALUE, or unset it where it was set",
         ) from err
+
+
+def _written(value: Any) -> str:
+    """Return a value of a settings file the way TOML writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value) if isinstance(value, str) else str(value)
 
 
 def shown(spec: Spec, value: Any) -> str | int | float:

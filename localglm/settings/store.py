@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from localglm.errors import SettingsError
+from localglm.settings.load import settings_text
 from localglm.settings.schema import parse_value, shown, spec_of
 
 
@@ -22,8 +24,9 @@ def set_value(file: Path, key: str, text: str) -> Any:
     value = shown(spec, parse_value(spec, text, "config set"))
     document = _read(file)
     section, name = key.split(".")
-    table = document.setdefault(section, tomlkit.table())
-    table[name] = value
+    if section not in document:
+        document[section] = tomlkit.table()
+    _table(document, file, section)[name] = value
     _write(file, document)
     return value
 
@@ -33,19 +36,30 @@ def unset_value(file: Path, key: str) -> bool:
     spec_of(key)
     document = _read(file)
     section, name = key.split(".")
-    if name not in document.get(section, {}):
+    if section not in document or name not in _table(document, file, section):
         return False
-    del document[section][name]
+    del _table(document, file, section)[name]
     _write(file, document)
     return True
 
 
+def _table(document: tomlkit.TOMLDocument, file: Path, section: str) -> MutableMapping[str, Any]:
+    table = document[section]
+    if not isinstance(table, MutableMapping):
+        raise SettingsError(
+            f"the settings file {file} has {section!r} where a section is expected",
+            why=f"{section} is no table",
+            try_=f"write [{section}] and its settings below it",
+        )
+    return table
+
+
 def _read(file: Path) -> tomlkit.TOMLDocument:
     try:
-        return tomlkit.parse(file.read_text(encoding="utf-8"))
+        return tomlkit.parse(settings_text(file))
     except FileNotFoundError:
         return tomlkit.document()
-    except (OSError, UnicodeDecodeError, TOMLKitError) as err:
+    except (OSError, ValueError, TOMLKitError) as err:
         raise SettingsError(
             f"the settings file {file} cannot be read", why=str(err), try_="mend or delete it"
         ) from err

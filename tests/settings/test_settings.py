@@ -41,7 +41,12 @@ def test_flags_beat_variables_beat_the_file(tmp_path: Path) -> None:
         ("[engine]\nthreads = true\n", "auto, or 1 to 1024"),
         ("[sampling]\ntemperature = nan\n", "0 to 10"),
         ("[thinking]\nlevel = 'medium'\n", "off, low, high or max"),
-        ("colour = 1\n", "no setting 'colour'"),
+        ("colour = 1\n", "'colour' where a section is expected"),
+        ("engine = 3\n", "'engine' where a section is expected"),
+        ("[[engine]]\nthreads = 2\n", "'engine' where a section is expected"),
+        ("'engine.threads' = 2\n", "'engine.threads' where a section is expected"),
+        ("[foo]\n", "'foo' where a section is expected"),
+        ("[engine]\nthreads = 2024-01-01\n", "cannot be 2024-01-01"),
         ("[engine\n", "cannot be read"),
     ],
 )
@@ -76,6 +81,32 @@ def test_setting_a_value_keeps_comments_and_unsetting_restores_the_default(tmp_p
     assert unset_value(file, "engine.threads")
     assert not unset_value(file, "engine.threads")
     assert load(file, {}).settings == Settings(chunk=17)
+
+
+def test_a_file_with_a_value_in_place_of_a_section_is_not_written(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    for content in ("engine = 3\n", "[[engine]]\nx = 1\n"):
+        file.write_text(content)
+        for change in (lambda: set_value(file, "engine.chunk", "7"),
+                       lambda: unset_value(file, "engine.chunk")):  # fmt: skip
+            with pytest.raises(SettingsError, match="where a section is expected"):
+                change()
+        assert file.read_text() == content
+
+
+def test_what_is_no_regular_file_is_not_read() -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(Path("/dev/zero"), {})
+    assert "no regular file" in caught.value.why
+
+
+def test_a_settings_file_behind_a_link_stays_behind_it(tmp_path: Path) -> None:
+    real, link = tmp_path / "real.toml", tmp_path / "link.toml"
+    link.symlink_to(real)
+    set_value(link, "engine.chunk", "17")
+    assert link.is_symlink()
+    assert load(real, {}).settings.chunk == 17
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link.toml", "real.toml"]
 
 
 def test_a_bad_value_leaves_the_file_alone(tmp_path: Path) -> None:
