@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import subprocess
+import sys
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from training.data.stream import BatchMaker, Phase, StreamConfig, open_stream
@@ -77,17 +80,29 @@ def test_workers_give_the_batches_of_one_process_in_order():
 
 
 def test_closing_the_stream_ends_the_workers():
+    before = set(psutil.Process().children())
     stream = open_stream(config())
     assert len(list(islice(stream, 2))) == 2
-    assert len(multiprocessing.active_children()) == 2
+    started = set(psutil.Process().children()) - before
+    assert len(started) == 2
     stream.close()
-    assert multiprocessing.active_children() == []
+    assert not any(child.is_running() for child in started)
 
 
 def test_a_worker_that_dies_is_reported():
+    before = set(psutil.Process().children())
     stream = open_stream(config(workers=1))
     next(stream)
-    for child in multiprocessing.active_children():
+    for child in set(psutil.Process().children()) - before:
         child.kill()
-    with pytest.raises(RuntimeError, match="data worker"):
+    with pytest.raises(RuntimeError, match="data worker ended with -9"):
         list(islice(stream, 50))
+
+
+def test_a_worker_imports_no_more_than_it_needs():
+    code = (
+        "import sys, training.data.worker; print('torch' in sys.modules, 'localglm' in sys.modules)"
+    )
+    root = Path(__file__).parents[2]
+    out = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, check=True)
+    assert out.stdout.split() == [b"False", b"False"]

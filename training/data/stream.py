@@ -6,13 +6,15 @@ gives the same batches in the same order with any number of workers, and a run c
 
 from __future__ import annotations
 
-import multiprocessing
+import contextlib
+import pickle
 import queue
-from collections.abc import Iterator, Mapping, Sequence
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from multiprocessing.process import BaseProcess
-from multiprocessing.synchronize import Event
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +39,8 @@ DEFAULT_KINDS: Mapping[str, float] = {
     "lookup": 4.0,
 }
 DEFAULT_EFFORTS: Mapping[str, float] = {"off": 3.0, "low": 2.0, "high": 2.0, "max": 1.0}
-_PATIENCE_SECONDS = 1.0
-_GOODBYE_SECONDS = 5.0
+_PATIENCE_SECONDS = 0.05
+_ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,61 +120,69 @@ class BatchMaker:
 
 
 def open_stream(config: StreamConfig) -> Iterator[Batch]:
-    """Yield batches in order; closing the iterator ends the workers."""
-    context = multiprocessing.get_context("spawn")
-    stopping = context.Event()
-    queues = [context.Queue(config.depth) for _ in range(config.workers)]
-    workers = [
-        context.Process(target=_work, args=(config, place, queues[place], stopping), daemon=True)
-        for place in range(config.workers)
-    ]
-    for worker in workers:
-        worker.start()
+    """Yield batches in order; closing the iterator ends the workers.
+
+    Raises: RuntimeError when a worker ends before its time.
+    """
+    workers: list[Worker] = []
     try:
+        workers += [Worker(config, place) for place in range(config.workers)]
         number = config.start
         while config.stop is None or number < config.stop:
-            place = (number - config.start) % config.workers
-            yield _next(queues[place], workers[place])
+            yield workers[(number - config.start) % config.workers].next()
             number += 1
     finally:
-        stopping.set()
-        _end(workers, queues)
+        for worker in workers:
+            worker.end()
 
 
-def _work(config: StreamConfig, place: int, out: Any, stopping: Event) -> None:
-    """Make every ``workers``-th batch until told to stop."""
-    maker = BatchMaker(config)
-    number = config.start + place
-    while not stopping.is_set() and (config.stop is None or number < config.stop):
-        batch = maker.batch(number)
-        while not stopping.is_set():
+class Worker:
+    """A process that makes every ``workers``-th batch, and a thread that takes them in.
+
+    A plain child process does not import the program that opened the stream, as one of
+    ``multiprocessing`` would, so it starts in a fraction of a second beside a GPU library.
+    """
+
+    def __init__(self, config: StreamConfig, place: int) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "training.data.worker"],
+            cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        self._made: queue.Queue[Batch | None] = queue.Queue(config.depth)
+        assert self._process.stdin is not None
+        self._process.stdin.write(pickle.dumps((config, place)))
+        self._process.stdin.close()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def next(self) -> Batch:
+        """Wait for the next batch.
+
+        Raises: RuntimeError when the process has ended.
+        """
+        batch = self._made.get()
+        if batch is None:
+            message = f"the data worker ended with {self._process.wait()}"
+            raise RuntimeError(message)
+        return batch
+
+    def end(self) -> None:
+        """End the process and the thread."""
+        self._process.kill()
+        while self._reader.is_alive():
+            # The thread may stand before a full queue.
+            with contextlib.suppress(queue.Empty):
+                self._made.get(timeout=_PATIENCE_SECONDS)
+        self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        while True:
             try:
-                out.put(batch, timeout=_PATIENCE_SECONDS)
-                break
-            except queue.Full:
-                continue
-        number += config.workers
-    if stopping.is_set():
-        out.cancel_join_thread()
-
-
-def _next(source: Any, worker: BaseProcess) -> Batch:
-    while True:
-        try:
-            batch: Batch = source.get(timeout=_PATIENCE_SECONDS)
-        except queue.Empty:
-            if not worker.is_alive() and source.empty():
-                message = f"the data worker ended with {worker.exitcode}"
-                raise RuntimeError(message) from None
-        else:
-            return batch
-
-
-def _end(workers: Sequence[BaseProcess], queues: Sequence[Any]) -> None:
-    for worker in workers:
-        worker.join(_GOODBYE_SECONDS)
-        if worker.is_alive():
-            worker.terminate()
-            worker.join()
-    for source in queues:
-        source.close()
+                batch: Batch = pickle.load(self._process.stdout)  # noqa: S301 - our own child
+            except (EOFError, pickle.UnpicklingError):
+                self._made.put(None)
+                return
+            self._made.put(batch)
