@@ -69,7 +69,7 @@ def options() -> Options:
     parser.add_argument("--run", choices=list(RUNS), default="first")
     parser.add_argument("--shape", choices=("tiny", "demo"), default="demo")
     parser.add_argument("--plain", dest="compiled", action="store_false")
-    parser.add_argument("--workers", type=int, default=12)
+    parser.add_argument("--workers", type=int, default=5)
     parser.add_argument("--clip", type=float, default=1.0)
     parser.add_argument("--bias-rate", type=float, default=1e-3)
     parser.add_argument("--save-every", type=float, default=2.0, help="minutes")

@@ -25,6 +25,13 @@ def is_matrix(name: str, value: Tensor) -> bool:
     return value.dim() > 1 and name not in _EMBEDDINGS and not any(s in name for s in _PLAIN)
 
 
+def _factor(name: str, value: Tensor) -> float:
+    """Learning rate of a parameter outside Muon, over the common one."""
+    if name == "token_embd.weight":
+        return 2.0
+    return 1.0 if value.dim() == 1 or "conv1d" in name or name in _EMBEDDINGS else 0.25
+
+
 def orthogonalised(update: Tensor) -> Tensor:
     """Push the singular values of matrices [b, m, n] towards 1 by five odd polynomials."""
     x = update.bfloat16() if update.is_cuda else update
@@ -72,9 +79,11 @@ class Optimiser:
             Group(names, shape, self._stacked([self.params[n].detach() for n in names]) * 0)
             for shape, names in by_shape.items()
         ]
+        by_factor: dict[float, list[Tensor]] = {}
+        for name in rest:
+            by_factor.setdefault(_factor(name, self.params[name]), []).append(self.params[name])
         self.adam = torch.optim.AdamW(
-            [{"params": [self.params[n] for n in rest if (n in _EMBEDDINGS) is is_table],
-              "factor": 2.0 if is_table else 1.0} for is_table in (True, False)],
+            [{"params": group, "factor": factor} for factor, group in by_factor.items()],
             lr=0.0, betas=(0.9, 0.98), eps=1e-10, weight_decay=0.0, fused=self._is_cuda(),
         )  # fmt: skip
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from training.model.config import ModelConfig
-from training.model.kda_chunk import delta_rule
+from training.model.kda_chunk import chunk_terms
 from training.model.norms import project, rms_norm, wide
 from training.model.parameters import Params
 
@@ -31,8 +31,13 @@ def short_conv(raw: Tensor, filters: Tensor, document: Tensor) -> Tensor:
     return mixed * torch.sigmoid(mixed)
 
 
-def kda(c: ModelConfig, p: Params, x: Tensor, document: Tensor, dtype: torch.dtype) -> Tensor:
-    """Run the sublayer on normalised x [t, d] -> [t, d]."""
+def kda_terms(
+    c: ModelConfig, p: Params, x: Tensor, document: Tensor, dtype: torch.dtype
+) -> tuple[Tensor, ...]:
+    """Return what ``chunk_terms`` returns for normalised x [t, d], then the output gate [t, h, k].
+
+    All projections read x in one product; beta and both gates read x, not the convolution.
+    """
     t, h, n = x.shape[0], c.heads, c.channels
     names = ("attn_q", "attn_k", "attn_v", "ssm_f_a", "ssm_g_a", "ssm_beta")
     weight = torch.cat([p[f"{name}.weight"] for name in names])
@@ -45,7 +50,11 @@ def kda(c: ModelConfig, p: Params, x: Tensor, document: Tensor, dtype: torch.dty
     forget = wide(project(forget, p["ssm_f_b.weight"], dtype)) + p["ssm_dt.bias"]
     rate = p["ssm_a_log"].exp()[:, None]
     decay = c.gate_lower_bound * torch.sigmoid(rate * forget.view(t, h, -1))
-    out = delta_rule(q, k, v, decay, torch.sigmoid(wide(beta)), document)
-    gate = wide(project(gate, p["ssm_g_b.weight"], dtype)).view(t, h, -1)
-    gated = rms_norm(out, p["ssm_norm.weight"], c.norm_epsilon) * torch.sigmoid(gate)
-    return project(gated.reshape(t, n), p["attn_output.weight"], dtype)
+    gate = project(gate, p["ssm_g_b.weight"], dtype).view(t, h, -1)
+    return *chunk_terms(q, k, v, decay, torch.sigmoid(wide(beta)), document), gate
+
+
+def kda_output(c: ModelConfig, p: Params, out: Tensor, gate: Tensor, dtype: torch.dtype) -> Tensor:
+    """Norm each head, gate and project: out, gate [t, h, k] -> [t, d]."""
+    gated = rms_norm(out, p["ssm_norm.weight"], c.norm_epsilon) * torch.sigmoid(wide(gate))
+    return project(gated.flatten(1), p["attn_output.weight"], dtype)

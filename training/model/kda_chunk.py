@@ -1,7 +1,7 @@
 """The gated delta rule over a long stream of packed documents, in parallel over chunks.
 
 Inside a chunk a triangular system replaces the token-by-token rule; across chunks the state obeys
-M' = P M + Q, which is solved by pairing chunks. A document's tokens see that document only: masks
+M' = P M + Q, one small product per chunk. A document's tokens see that document only: masks
 by document number inside a chunk, P = 0 where nothing is carried over. Exponents are differences
 of decay sums: to a point in the middle of a block of 32 (at most 16 tokens away, so within the
 range of float32 either way), or to an earlier point.
@@ -38,7 +38,7 @@ class UnitLowerInverse(torch.autograd.Function):
 
 
 def _blocked_inverse(lower: Tensor) -> Tensor:
-    """Invert identity + lower [n, h, CHUNK, CHUNK] from its two diagonal blocks."""
+    """Invert identity + lower [h, n, CHUNK, CHUNK] from its two diagonal blocks."""
     b = BLOCK
     diagonal = torch.stack([lower[..., :b, :b], lower[..., b:, b:]], 0)
     first, second = UnitLowerInverse.apply(diagonal).unbind(0)
@@ -68,20 +68,20 @@ def chunk_terms(
     """Return what each chunk does to the state before it.
 
     Shapes: query, key, value, decay [t, h, d], beta [t, h], document [t], t a multiple of CHUNK ->
-            reads [n, h, C, d], local [n, h, C, d], passed [n, h, d, d], added [n, h, d, d]
+            reads [h, n, C, d], local [h, n, C, d], passed [h, n, d, d], added [h, n, d, d]
     Math:   out = reads M + local; M after the chunk = passed M + added
     """
-    c, (t, h, d) = CHUNK, query.shape
+    c, (t, h, _) = CHUNK, query.shape
     n = t // c
 
     def chunks(x: Tensor) -> Tensor:
-        return x.view(n, c, h, -1).transpose(1, 2)
+        return x.view(n, c, h, -1).permute(2, 0, 1, 3)
 
     query, key, value, decay, beta = map(chunks, (query, key, value, decay, beta))
     sums = decay.cumsum(2)
-    doc = document.view(n, 1, c)
+    doc = document.view(1, n, c)
     same = doc[..., :, None] == doc[..., None, :]
-    before = torch.cat([torch.full_like(doc[:1, :, -1:], -1), doc[:-1, :, -1:]])
+    before = torch.cat([torch.full_like(doc[:, :1, -1:], -1), doc[:, :-1, -1:]], 1)
     carried = (doc == before)[..., None].to(key.dtype)
     kept = (doc == doc[..., -1:])[..., None].to(key.dtype)
     lower = torch.ones(c, c, dtype=torch.bool, device=key.device).tril()
@@ -97,31 +97,56 @@ def chunk_terms(
     return query * grown - seen @ stale, seen @ fresh, passed, end.mT @ fresh
 
 
-def states(passed: Tensor, added: Tensor) -> Tensor:
-    """Return the state before each chunk of M' = passed M + added, from zero; n a power of two.
+class States(torch.autograd.Function):
+    """The state before each chunk of M' = passed M + added, from zero in every row of the batch.
 
-    Shapes: passed, added [n, h, d, d] -> [n, h, d, d]
+    Shapes: passed, added [h * rows, n, d, d] -> [h * rows, n, d, d]; slices by chunk are views.
     """
-    if passed.shape[0] == 1:
-        return torch.zeros_like(added)
-    first, second = passed[0::2], passed[1::2]
-    pair_added = torch.baddbmm(
-        added[1::2].flatten(0, 1), second.flatten(0, 1), added[0::2].flatten(0, 1)
-    ).view_as(first)
-    even = states(second @ first, pair_added)
-    odd = torch.baddbmm(
-        added[0::2].flatten(0, 1), first.flatten(0, 1), even.flatten(0, 1)
-    ).view_as(first)
-    return torch.stack([even, odd], 1).flatten(0, 1)
+
+    @staticmethod
+    def forward(ctx, passed: Tensor, added: Tensor) -> Tensor:  # noqa: ANN001
+        """Go through the chunks of all rows at once."""
+        out = torch.empty_like(added)
+        out[:, 0] = 0
+        for i in range(passed.shape[1] - 1):
+            torch.baddbmm(added[:, i], passed[:, i], out[:, i], out=out[:, i + 1])
+        ctx.save_for_backward(passed, out)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ANN001
+        """Go back through the chunks; ``later`` is the gradient at the state after each."""
+        passed, out = ctx.saved_tensors
+        grad = grad.contiguous()
+        later = torch.empty_like(grad)
+        last = passed.shape[1] - 1
+        later[:, last] = 0
+        for i in range(last, 0, -1):
+            torch.baddbmm(grad[:, i], passed[:, i].mT, later[:, i], out=later[:, i - 1])
+        return later @ out.mT, later
+
+
+def states(passed: Tensor, added: Tensor, rows: int) -> Tensor:
+    """Return the state before each chunk: passed, added [h, n, d, d] -> [h, n, d, d].
+
+    Documents do not cross ``rows``, so the chunks of all rows are passed through side by side.
+    """
+    by_row = (x.contiguous().unflatten(1, (rows, -1)).flatten(0, 1) for x in (passed, added))
+    return States.apply(*by_row).view_as(passed)
+
+
+def outputs(reads: Tensor, local: Tensor, state: Tensor) -> Tensor:
+    """Return what the tokens read: [h, n, C, d] and states [h, n, d, d] -> [t, h, d]."""
+    return (reads @ state + local).permute(1, 2, 0, 3).flatten(0, 1)
 
 
 def delta_rule(
-    query: Tensor, key: Tensor, value: Tensor, decay: Tensor, beta: Tensor, document: Tensor
-) -> Tensor:
+    query: Tensor, key: Tensor, value: Tensor, decay: Tensor, beta: Tensor, document: Tensor,
+    rows: int = 1,
+) -> Tensor:  # fmt: skip
     """Run the gated delta rule; arguments as in ``chunk_terms`` -> [t, h, d]."""
     reads, local, passed, added = chunk_terms(query, key, value, decay, beta, document)
-    out = reads @ states(passed, added) + local
-    return out.transpose(1, 2).reshape(query.shape)
+    return outputs(reads, local, states(passed, added, rows))
 
 
 def delta_rule_by_token(

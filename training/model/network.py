@@ -1,13 +1,14 @@
 """The whole network over a packed batch: trunk, head and draft block.
 
-Blocks are plain functions of tensors, compiled once per kind by ``Compiled`` and used for every
-layer of that kind. The attention core, whose shape depends on the row length, stays uncompiled.
+Blocks are plain functions of tensors, compiled once per kind by ``Blocks`` and used for every
+layer of that kind. The attention core and the states of linear attention, whose shapes depend on
+the row length, stay uncompiled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import torch
 from torch import Tensor
@@ -15,7 +16,8 @@ from torch import Tensor
 from training.model.config import ModelConfig
 from training.model.experts import moe, swiglu
 from training.model.hyper import hyper_post, hyper_pre
-from training.model.kda import kda
+from training.model.kda import kda_output, kda_terms
+from training.model.kda_chunk import outputs, states
 from training.model.mla import Packing, attend, attention_terms
 from training.model.norms import project, rms_norm
 from training.model.parameters import Params
@@ -35,9 +37,10 @@ class Output:
     recalls: list[Tensor]
 
 
-def _ffn_site(
+def ffn_site(
     c: ModelConfig, p: Params, streams: Tensor, counted: Tensor, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
+    """Run the second half of a trunk block: streams [t, s, d] -> streams, expert loads."""
     mixed, post, comb = hyper_pre(c, p, "ffn", streams)
     x = rms_norm(mixed, p["ffn_norm.weight"], c.norm_epsilon)
     if "ffn_gate.weight" in p:
@@ -47,32 +50,39 @@ def _ffn_site(
     return hyper_post(y, streams, post, comb), load
 
 
-def kda_block(
-    c: ModelConfig, p: Params, streams: Tensor, document: Tensor, counted: Tensor,
-    dtype: torch.dtype,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Run a linear-attention block: streams [t, s, d] -> streams, expert loads."""
+def kda_front(
+    c: ModelConfig, p: Params, streams: Tensor, document: Tensor, dtype: torch.dtype
+) -> tuple[Tensor, ...]:
+    """Run a linear-attention site up to the states: post, comb, then the terms."""
     mixed, post, comb = hyper_pre(c, p, "attn", streams)
-    y = kda(c, p, rms_norm(mixed, p["attn_norm.weight"], c.norm_epsilon), document, dtype)
-    return _ffn_site(c, p, hyper_post(y, streams, post, comb), counted, dtype)
+    x = rms_norm(mixed, p["attn_norm.weight"], c.norm_epsilon)
+    return post, comb, *kda_terms(c, p, x, document, dtype)
+
+
+def kda_back(
+    c: ModelConfig, p: Params, streams: Tensor, mix: tuple[Tensor, Tensor],
+    terms: tuple[Tensor, ...], dtype: torch.dtype,
+) -> Tensor:  # fmt: skip
+    """Finish the site from (reads, local, states, gate)."""
+    reads, local, state, gate = terms
+    y = kda_output(c, p, outputs(reads, local, state), gate, dtype)
+    return hyper_post(y, streams, *mix)
 
 
 def mla_front(
     c: ModelConfig, p: Params, streams: Tensor, dtype: torch.dtype
 ) -> tuple[Tensor, ...]:
-    """First half of a latent-attention block: post, comb, then the attention terms."""
+    """Run a latent-attention site up to the attention: post, comb, then its terms."""
     mixed, post, comb = hyper_pre(c, p, "attn", streams)
     x = rms_norm(mixed, p["attn_norm.weight"], c.norm_epsilon)
     return post, comb, *attention_terms(c, p, x, dtype)
 
 
 def mla_back(
-    c: ModelConfig, p: Params, streams: Tensor, values: Tensor, mix: tuple[Tensor, Tensor],
-    counted: Tensor, dtype: torch.dtype,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Second half: attended values [t, h * v] -> streams, expert loads."""
-    y = project(values, p["attn_output.weight"], dtype)
-    return _ffn_site(c, p, hyper_post(y, streams, *mix), counted, dtype)
+    p: Params, streams: Tensor, values: Tensor, mix: tuple[Tensor, Tensor], dtype: torch.dtype
+) -> Tensor:
+    """Finish the site from attended values [t, h * v]."""
+    return hyper_post(project(values, p["attn_output.weight"], dtype), streams, *mix)
 
 
 def draft_front(
@@ -99,19 +109,21 @@ def draft_back(
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The block functions, compiled or not."""
+    """The functions a network is made of, compiled or not."""
 
-    kda: Callable[..., tuple[Tensor, Tensor]] = kda_block
+    kda_front: Callable[..., tuple[Tensor, ...]] = kda_front
+    kda_back: Callable[..., Tensor] = kda_back
     mla_front: Callable[..., tuple[Tensor, ...]] = mla_front
-    mla_back: Callable[..., tuple[Tensor, Tensor]] = mla_back
+    mla_back: Callable[..., Tensor] = mla_back
+    ffn_site: Callable[..., tuple[Tensor, Tensor]] = ffn_site
     draft_front: Callable[..., tuple[Tensor, ...]] = draft_front
     draft_back: Callable[..., tuple[Tensor, Tensor]] = draft_back
 
     @classmethod
     def compiled(cls) -> Blocks:
         """Compile each function once; shapes are fixed by the tokens per batch."""
-        names = ("kda", "mla_front", "mla_back", "draft_front", "draft_back")
         plain = cls()
+        names = [f.name for f in fields(cls)]
         return cls(*(torch.compile(getattr(plain, n), dynamic=False) for n in names))
 
 
@@ -140,32 +152,43 @@ class Network:
         loads: dict[int, Tensor] = {}
         divergences: list[Tensor] = []
         recalls: list[Tensor] = []
-        embedded = params["token_embd.weight"][ids]
+        embedded = torch.nn.functional.embedding(ids, params["token_embd.weight"])
         streams = embedded[:, None].expand(-1, c.streams, -1).contiguous().to(self.stream_dtype)
         for layer in range(c.layers):
             p = by_block[layer]
             if c.is_mla(layer):
-                post, comb, *terms = self.blocks.mla_front(c, p, streams, self.dtype)
-                values, divergence, recall = attend(c, tuple(terms), pack)
-                streams, load = self.blocks.mla_back(
-                    c, p, streams, values, (post, comb), pack.counted, self.dtype
-                )
+                streams, divergence, recall = self._mla_site(p, streams, pack)
                 divergences.append(divergence)
                 recalls.append(recall)
             else:
-                streams, load = self.blocks.kda(
-                    c, p, streams, pack.document, pack.counted, self.dtype
-                )
+                streams = self._kda_site(p, streams, pack)
+            streams, load = self.blocks.ffn_site(c, p, streams, pack.counted, self.dtype)
             if not c.is_dense(layer):
                 loads[layer] = load
         mean = streams.to(embedded.dtype).mean(1)
         hidden = rms_norm(mean, params["output_norm.weight"], c.norm_epsilon)
         p = by_block[c.layers]
-        x, *terms = self.blocks.draft_front(
-            c, p, params["token_embd.weight"][following], hidden, self.dtype
-        )
+        following_rows = torch.nn.functional.embedding(following, params["token_embd.weight"])
+        x, *terms = self.blocks.draft_front(c, p, following_rows, hidden, self.dtype)
         values, divergence, recall = attend(c, tuple(terms), pack)
         drafted, loads[c.layers] = self.blocks.draft_back(
             c, p, x, values, pack.counted, self.dtype
         )
         return Output(hidden, drafted, loads, [*divergences, divergence], [*recalls, recall])
+
+    def _kda_site(self, p: Params, streams: Tensor, pack: Packing) -> Tensor:
+        post, comb, reads, local, passed, added, gate = self.blocks.kda_front(
+            self.config, p, streams, pack.document, self.dtype
+        )
+        state = states(passed, added, pack.rows)
+        return self.blocks.kda_back(
+            self.config, p, streams, (post, comb), (reads, local, state, gate), self.dtype
+        )
+
+    def _mla_site(
+        self, p: Params, streams: Tensor, pack: Packing
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        post, comb, *terms = self.blocks.mla_front(self.config, p, streams, self.dtype)
+        values, divergence, recall = attend(self.config, tuple(terms), pack)
+        streams = self.blocks.mla_back(p, streams, values, (post, comb), self.dtype)
+        return streams, divergence, recall
