@@ -20,10 +20,12 @@ class Status:
         self.stage = "waiting"
         self.ticks = 0
         self.request: int | None = None
+        self.place: str | None = None
 
-    def tick(self, stage: str) -> None:
-        """Note progress."""
+    def tick(self, stage: str, place: str | None = None) -> None:
+        """Note progress; ``place`` is the intermediate that was computed last, inside a pass."""
         self.stage = stage
+        self.place = place
         self.ticks += 1
 
 
@@ -49,7 +51,7 @@ class StepProbe:
 
     def record(self, name: str, value: Any) -> None:  # noqa: ARG002 - the probe's signature
         """Note that ``name`` was computed."""
-        self._status.tick(f"{self._stage}, after {name}")
+        self._status.tick(f"{self._stage}, after {name}", name)
         if self._may_leave and self._control.is_cancelled:
             raise StepCancelledError
 

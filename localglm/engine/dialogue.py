@@ -9,7 +9,7 @@ import numpy as np
 from localglm.engine.model_port import Piece as OutPiece
 from localglm.engine.model_port import Prepared
 from localglm.engine.protocol import ChatPrompt, IdsPrompt, Message, TextPrompt
-from localglm.errors import UsageError
+from localglm.errors import RequestError, UsageError
 from localglm.text.markers import ASSISTANT, OBSERVATION, THINK_CLOSE, USER
 from localglm.text.prompt import Prompt as RenderedPrompt
 from localglm.text.thinking import Effort, Part, ThinkingSplitter
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from localglm.text.template import ChatTemplate
     from localglm.text.tokenizer import Tokenizer
 
+_MOST_BYTES_PER_CHARACTER = 4
+_PIECE_CHARACTERS = 16384
 _ROLES = (USER, ASSISTANT, OBSERVATION, "<|system|>")
 
 
@@ -45,19 +47,40 @@ class Dialogue:
         """Number of token ids."""
         return self._tokenizer.vocabulary_size
 
-    def prepare(self, prompt: FreshPrompt, known: Sequence[Known]) -> Prepared:
+    def prepare(self, prompt: FreshPrompt, known: Sequence[Known], limit: int) -> Prepared:
         """Render and encode. A chat that begins with a known text keeps the ids of that.
 
-        Raises: RequestError, SettingsError for a conversation or level that cannot be rendered.
+        Raises: RequestError, SettingsError for a conversation or level that cannot be rendered, and
+        early for a prompt that is far beyond ``limit`` tokens.
         """
         match prompt:
             case ChatPrompt():
+                self._refuse_far_beyond(limit, [m.content.strip() for m in prompt.messages])
                 return self._chat(prompt, known)
             case TextPrompt():
+                self._refuse_far_beyond(limit, [prompt.text])
                 return Prepared(self._tokenizer.encode(prompt.text, special=prompt.special))
             case IdsPrompt():
                 return Prepared(list(prompt.ids))
+        if prompt.count > limit:
+            raise _too_long(f"{prompt.count}", limit)
         return Prepared(self._random(prompt))
+
+    def _refuse_far_beyond(self, limit: int, texts: Sequence[str]) -> None:
+        """Refuse texts of more than twice ``limit`` tokens without encoding all of them.
+
+        Cutting a text may add or take a token per cut, and a template may trim; twice the limit is
+        beyond both. What lies between is counted exactly later.
+        """
+        most = 2 * limit
+        if sum(map(len, texts)) * _MOST_BYTES_PER_CHARACTER <= most:
+            return
+        count = 0
+        for text in texts:
+            for start in range(0, len(text), _PIECE_CHARACTERS):
+                count += len(self._tokenizer.encode(text[start : start + _PIECE_CHARACTERS]))
+                if count > most:
+                    raise _too_long(f"more than {limit}", limit)
 
     def _chat(self, prompt: ChatPrompt, known: Sequence[Known]) -> Prepared:
         rendered = self._template.prompt(
@@ -99,6 +122,14 @@ class Dialogue:
         """Return a fresh reader of the ids that follow."""
         stream = self._tokenizer.stream()
         return ChatOutput(stream, prepared) if prepared.is_chat else PlainOutput(stream)
+
+
+def _too_long(count: str, limit: int) -> RequestError:
+    return RequestError(
+        f"the prompt has {count} tokens and the context holds {limit}",
+        why="no room is left for an answer",
+        try_="open the model with a larger --context, or shorten the prompt",
+    )
 
 
 class PlainOutput:

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from localglm.engine.checks import check_generate
 from localglm.engine.loops import ANSWER_SPAN, THINKING_SPAN, is_repeating
 from localglm.engine.output import Output
 from localglm.engine.protocol import (
@@ -19,7 +20,7 @@ from localglm.engine.protocol import (
 )
 from localglm.engine.reading import Reader
 from localglm.engine.sampler import Sampler
-from localglm.errors import RequestError, UsageError
+from localglm.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,20 +78,15 @@ class Generation:
         NumericFaultError.
         """
         request, desk = self._request, self._desk
-        if request.max_tokens is not None and request.max_tokens < 0:
-            raise UsageError(
-                f"max_tokens = {request.max_tokens} is out of range",
-                why="accepted: 0 or more",
-                try_="leave it out to write until the context is full",
-            )
+        check_generate(request)
         sampler = Sampler(request.sampling)
         desk.status.tick("rendering the prompt")
         prepared = desk.session.prepare(desk.opened.text, request.prompt)
-        desk.session.unfinished = None
         self._is_chat = prepared.is_chat
         sampler.note_prompt(prepared.ids)
         output = Output(request.request, desk.opened.text.output(prepared), request.stop)
         self._refuse_what_does_not_fit(prepared)
+        desk.session.finish("the last prompt failed before its answer ended")
         logits = self._read(prepared)
         reason: FinishReason = "cancelled"
         if logits is not None:
@@ -98,9 +94,13 @@ class Generation:
         is_thinking = output.is_thinking
         for event in output.finish():
             desk.send(event)
-        if logits is not None and reason in {"cancelled", "length"}:
+        if logits is None:
+            desk.session.finish("the last prompt was stopped before its answer began")
+        elif reason in {"cancelled", "length"}:
             written = [*prepared.ids, *self._written]
             desk.session.unfinished = replace(prepared, ids=written, is_thinking=is_thinking)
+        else:
+            desk.session.finish("the last answer ended by itself")
         return self._done(reason, prepared, sampler, output)
 
     def _refuse_what_does_not_fit(self, prepared: Prepared) -> None:

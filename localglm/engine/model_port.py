@@ -115,8 +115,11 @@ class TextPort(Protocol):
     def close_thinking(self) -> tuple[int, ...]:
         """Ids that close a thinking block; empty when the vocabulary has none."""
 
-    def prepare(self, prompt: FreshPrompt, known: Sequence[Known]) -> Prepared:
-        """Render and encode. A chat that begins with a known text keeps the ids of that."""
+    def prepare(self, prompt: FreshPrompt, known: Sequence[Known], limit: int) -> Prepared:
+        """Render and encode. A chat that begins with a known text keeps the ids of that.
+
+        Raises: RequestError, early, for a prompt that is far beyond ``limit`` tokens.
+        """
 
     def marked(self, ids: Sequence[int]) -> MarkedText:
         """Return the text of ids."""
@@ -154,8 +157,8 @@ class OpenedModel(Protocol):
     def text(self) -> TextPort:
         """Tokenizer and template."""
 
-    def verify(self) -> None:
-        """Check that the files are still what was opened.
+    def verify(self, *, at_once: bool = False) -> None:
+        """Check that the files are still what was opened, a few times a second or ``at_once``.
 
         Raises: ModelFileError naming the file and what changed.
         """

@@ -60,13 +60,13 @@ class FileWatch:
     marks: Mapping[Path, FileMark]
     looked: float = field(default=0.0)
 
-    def verify(self) -> None:
-        """Compare every file with its mark.
+    def verify(self, *, at_once: bool = False) -> None:
+        """Compare every file with its mark, unless that was done a moment ago.
 
         Raises: ModelFileError naming the file and what changed.
         """
         now = time.monotonic()
-        if now - self.looked < _CHECK_SECONDS:
+        if not at_once and now - self.looked < _CHECK_SECONDS:
             return
         for path, mark in self.marks.items():
             _compare(path, mark)
@@ -121,7 +121,12 @@ class OpenedFile:
         tokenizer = Tokenizer.from_metadata(self.file.metadata)
         self._template = ChatTemplate.from_metadata(self.file.metadata)
         self.text = Dialogue(tokenizer, self._template)
-        notes = (*found.notes, *tokenizer.notes, *self._template.notes)
+        notes = (
+            *found.notes,
+            *tokenizer.notes,
+            *self._template.notes,
+            *thread_notes(self._request.threads, processors()),
+        )
         self.facts = ModelFacts(
             architecture=self.file.arch,
             files=len(self.file.paths),
@@ -134,9 +139,9 @@ class OpenedFile:
         )
         return self
 
-    def verify(self) -> None:
+    def verify(self, *, at_once: bool = False) -> None:
         """Check that the files are still what was opened."""
-        self.watch.verify()
+        self.watch.verify(at_once=at_once)
 
     def memory(self) -> MemoryReport:
         """Bytes the device holds."""
@@ -153,6 +158,20 @@ class OpenedFile:
             self._template.close()
         self.device.close()
         self.file.close()
+
+
+def processors() -> int:
+    """Return how many logical processors this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)  # only some systems can tell
+    return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
+
+
+def thread_notes(wanted: int | None, available: int) -> list[str]:
+    """Say when more threads were asked for than can run at once; the number is obeyed."""
+    if wanted is None or wanted <= available:
+        return []
+    reason = "more than that only wait for each other"
+    return [f"{wanted} threads were asked for and {available} can run at once here; {reason}"]
 
 
 def token_bytes(found: Survey) -> int:

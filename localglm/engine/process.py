@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 import localglm
-from localglm.engine.frames import check_size, read_frame, write_frame
-from localglm.engine.protocol import decode_event, encode
+from localglm.engine.checks import pack
+from localglm.engine.frames import read_frame, write_frame
+from localglm.engine.protocol import decode_event
 from localglm.errors import WorkerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from localglm.engine.protocol import Event, Request
 
@@ -27,6 +28,7 @@ _LOG_LINES = 200
 _END_SECONDS = 2.0
 _PAGE_ERROR = 0xC0000006
 _ACCESS_VIOLATION = 0xC0000005
+_CRASH_DUMPS = ("Fatal Python error: ", "Windows fatal exception: ")
 _BOOT = (
     "import sys; sys.path[:0] = [p for p in {paths!r} if p not in sys.path]; "
     "from localglm.engine.worker import main; main({arguments!r})"
@@ -89,11 +91,9 @@ class WorkerProcess:
     def send(self, request: Request) -> None:
         """Queue a request; never waits, and may be called from a signal handler.
 
-        Raises: WorkerError when the request is larger than a frame.
+        Raises: UsageError for text that is not Unicode, RequestError for a request too large.
         """
-        payload = encode(request)
-        check_size(payload)
-        self._outbox.put(payload)
+        self._outbox.put(pack(request))
 
     def kill(self) -> None:
         """End the process now."""
@@ -109,10 +109,13 @@ class WorkerProcess:
             self.kill()
             self._child.wait(_END_SECONDS)
         self._outbox.put(None)
-        for thread in self._threads:
+        streams = (self._child.stdout, self._child.stdin, self._child.stderr)
+        for thread, stream in zip(self._threads, streams, strict=True):
             if thread is not threading.current_thread():
                 thread.join(_END_SECONDS)
-        for stream in (self._child.stdin, self._child.stdout, self._child.stderr):
+                # While another process holds the pipe its thread waits, and closing would too.
+                if thread.is_alive():
+                    continue
             with contextlib.suppress(OSError):
                 _pipe(stream).close()
 
@@ -158,12 +161,22 @@ class WorkerProcess:
     def why_ended(self, status: int | None) -> WorkerError:
         """Explain an exit status in words."""
         self._threads[2].join(_END_SECONDS / 4)
-        said = next((line for line in reversed(self._log) if line.strip()), "")
+        said = last_words(self._log)
         quoted = f'; its log ends: "{said[:200]}"' if said else ""
         what, why = explain_exit(status)
         return WorkerError(
             what, why=why + quoted, try_="repeat the request; the engine is started again"
         )
+
+
+def last_words(log: Iterable[str]) -> str:
+    """Return the last line the program itself wrote; the interpreter's crash dump says nothing."""
+    said = ""
+    for line in log:
+        if line.startswith(_CRASH_DUMPS):
+            break
+        said = line if line.strip() else said
+    return said
 
 
 def explain_exit(status: int | None) -> tuple[str, str]:

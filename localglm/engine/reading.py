@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from localglm.engine.control import Control, Status, StepCancelledError, StepProbe
+from localglm.engine.places import in_words
 from localglm.engine.protocol import Prefill
 from localglm.errors import NumericFaultError
 
@@ -92,7 +93,12 @@ class Reader:
         return row[: self._opened.text.vocabulary_size]
 
     def _fault(self, ids: Sequence[int], first: int, seen: str) -> NumericFaultError:
-        """Name where the first bad value appears when the last tokens are read by themselves."""
+        """Name where the first bad value appears when the last tokens are read by themselves.
+
+        Raises: ModelFileError when the file changed meanwhile, which is the true reason then.
+        """
+        self._opened.verify(at_once=True)
+        reached = self._status.place
         self._status.tick("looking for the value that is not finite")
         probe = _FaultProbe(self._opened)
         tail = list(ids[-_DIAGNOSED_TOKENS:])
@@ -100,11 +106,17 @@ class Reader:
         # The same fault may stop this pass too; what was recorded before it is the answer.
         with contextlib.suppress(NumericFaultError):
             self._opened.model.forward(state, tail, logits="last", probe=probe)
-        place = probe.first_bad or "the logits"
+        if probe.first_bad is not None:
+            place = f"in {in_words(probe.first_bad)}"
+        elif reached is not None:
+            place = f"after {in_words(reached)}"
+        else:
+            place = "at the start of the model"
         return NumericFaultError(
-            f"a value that is not finite appeared in {place}, reading token {first + len(ids) - 1}",
+            f"a value that is not finite appeared {place}, reading token {first + len(ids) - 1}",
             why=f"{seen}: a bad weight in the file, or a fault of the backend",
-            try_="check the file (localglm inspect), or try another --backend",
+            try_="compare the checksum of the file with the published one, or download it again;"
+            " --backend reference tells whether the backend is at fault",
         )
 
 

@@ -8,13 +8,13 @@ grouped.
 
 from __future__ import annotations
 
-import math
 import secrets
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from localglm.errors import NumericFaultError, UsageError
+from localglm.engine.checks import check_sampling
+from localglm.errors import NumericFaultError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,42 +22,7 @@ if TYPE_CHECKING:
     from localglm.arrays import F32, F64, I64
     from localglm.engine.protocol import Sampling
 
-SEED_LIMIT = 2**63
 _HEADS = (1024, 16384)
-
-
-def check_sampling(sampling: Sampling) -> None:
-    """Refuse a value outside its range.
-
-    Raises: UsageError naming the value and the range.
-    """
-    _within("temperature", sampling.temperature, 0.0, 10.0)
-    _within("repetition_penalty", sampling.repetition_penalty, 0.1, 10.0)
-    _within("presence_penalty", sampling.presence_penalty, -2.0, 2.0)
-    _within("frequency_penalty", sampling.frequency_penalty, -2.0, 2.0)
-    if sampling.top_p is not None:
-        _within("top_p", sampling.top_p, 0.0, 1.0, open_low=True)
-    if sampling.min_p is not None:
-        _within("min_p", sampling.min_p, 0.0, 1.0)
-    if sampling.top_k is not None and sampling.top_k < 1:
-        raise _out_of_range("top_k", sampling.top_k, "1 or more")
-    if sampling.seed is not None and not 0 <= sampling.seed < SEED_LIMIT:
-        raise _out_of_range("seed", sampling.seed, "0 to 2^63 - 1")
-
-
-def _within(name: str, value: float, low: float, high: float, *, open_low: bool = False) -> None:
-    above = value > low if open_low else value >= low
-    if not (math.isfinite(value) and above and value <= high):
-        lower = f"more than {low:g}" if open_low else f"{low:g}"
-        raise _out_of_range(name, value, f"{lower} to {high:g}")
-
-
-def _out_of_range(name: str, value: float, accepted: str) -> UsageError:
-    return UsageError(
-        f"{name} = {value:g} is out of range",
-        why=f"accepted: {accepted}",
-        try_="leave it out to use the default",
-    )
 
 
 class Sampler:
@@ -94,7 +59,7 @@ class Sampler:
             raise NumericFaultError(
                 f"the logit of token id {bad} is {logits[bad]}",
                 why="a weight or an intermediate value is not finite",
-                try_="check the file (localglm inspect) or try another backend",
+                try_="compare the checksum of the file with the published one",
             )
         scores = logits.astype(np.float64)
         chosen = self.sampling

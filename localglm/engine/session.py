@@ -66,7 +66,8 @@ class Recipe:
 class Session:
     """A state with the points it can go back to.
 
-    ``unfinished`` is what an answer that was cut goes on from: every id so far, and its mode.
+    ``unfinished`` is what an answer that was cut goes on from: every id so far, and its mode;
+    ``why_finished`` says why there is none.
     """
 
     def __init__(self, recipe: Recipe, state: StatePort | None = None) -> None:
@@ -74,20 +75,21 @@ class Session:
         self.state = recipe.new_state() if state is None else state
         self.handles: dict[str, Point] = {}
         self.unfinished: Prepared | None = None
+        self.why_finished = "nothing was written in this session since the engine was started"
         self._points: list[Point] = []
 
     def prepare(self, text: TextPort, prompt: Prompt) -> Prepared:
-        """Turn a prompt into ids; what the session knows keeps its own.
+        """Turn a prompt into ids; what the session knows keeps its own ids.
 
         Raises: RequestError when there is no cut answer to continue, or the prompt cannot be read.
         """
         if not isinstance(prompt, Continuation):
-            return text.prepare(prompt, self.known())
+            return text.prepare(prompt, self.known(), self.recipe.context)
         if self.unfinished is None:
             raise RequestError(
                 "there is no answer to go on with",
-                why="the last one ended by itself, or the session is new",
-                try_="send a prompt",
+                why=self.why_finished,
+                try_="send a prompt, or the last one again",
             )
         return self.unfinished
 
@@ -131,8 +133,12 @@ class Session:
         """Start from nothing; kept points are lost."""
         self._points.clear()
         self.handles.clear()
-        self.unfinished = None
+        self.finish("the session was started again")
         self.state = self.recipe.new_state()
+
+    def finish(self, why: str) -> None:
+        """Note that there is no cut answer to go on with, and why."""
+        self.unfinished, self.why_finished = None, why
 
     # -- points --------------------------------------------------------------------------------
     def keep(self, logits: F32 | None = None) -> Point:
@@ -181,7 +187,7 @@ class Session:
     def fork(self) -> Session:
         """Return an independent copy; it starts without points."""
         out = Session(self.recipe, self.state.fork())
-        out.unfinished = self.unfinished
+        out.unfinished, out.why_finished = self.unfinished, self.why_finished
         return out
 
 

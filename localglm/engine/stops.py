@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from localglm.errors import UsageError
+from localglm.engine.checks import check_stops
 
 
 class StopMatcher:
@@ -13,12 +13,7 @@ class StopMatcher:
     """
 
     def __init__(self, stops: tuple[str, ...]) -> None:
-        if any(not stop for stop in stops):
-            raise UsageError(
-                "a stop string is empty",
-                why="an empty string matches before the first token",
-                try_="leave the stop string out",
-            )
+        check_stops(stops)
         self._stops = stops
         self._held = ""
         self.matched: str | None = None

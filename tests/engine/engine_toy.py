@@ -2,8 +2,8 @@
 
 Its file is JSON. ``pause_s`` slows every token. ``script`` makes it say a text (markers included)
 after every assistant marker; without a script it says random ordinary bytes. ``nan_at``,
-``hang_at``, ``die_at``, ``raise_at`` and ``memory_at`` are positions at which reading a token goes
-wrong in that way; ``context_length`` is the limit of the file.
+``fault_at``, ``hang_at``, ``die_at``, ``raise_at`` and ``memory_at`` are positions at which reading
+a token goes wrong in that way; ``context_length`` is the limit of the file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from localglm.engine.model_port import ModelFacts, Piece, Prepared
 from localglm.engine.opening import FileMark, FileWatch
 from localglm.engine.process import WorkerCommand
 from localglm.engine.protocol import ChatPrompt, IdsPrompt, TextPrompt
-from localglm.errors import ModelFileError, RequestError
+from localglm.errors import ModelFileError, NumericFaultError, RequestError
 
 COMMAND = WorkerCommand("engine_toy:open_toy", (str(Path(__file__).parent),))
 MARKERS = ("<|user|>", "<|assistant|>", "<think>", "</think>", "<|system|>")
@@ -118,6 +118,8 @@ class ToyModel:
             bad = self._go_wrong(state.position) or bad
             if probe is not None:
                 probe.record("l0.attn_out", np.array([np.nan if bad else 0.0]))
+            if state.position == self.behaviour.get("fault_at"):
+                raise NumericFaultError("route failed", why="a value is not a number")
             state.seen.append(int(token))
             state.rows.append(int(token))
         state.is_broken = False
@@ -179,7 +181,7 @@ class ToyText:
     end_of_turn = frozenset({USER})
     close_thinking = (CLOSE,)
 
-    def prepare(self, prompt: Any, known: Any) -> Prepared:
+    def prepare(self, prompt: Any, known: Any, limit: int) -> Prepared:
         match prompt:
             case ChatPrompt():
                 return self._chat(prompt)
@@ -224,8 +226,8 @@ class ToyOpened:
         length = behaviour.get("context_length", 100_000)
         self.facts = ModelFacts("toy", 1, "toy", length, SIZE, 1000, 500)
 
-    def verify(self) -> None:
-        self.watch.verify()
+    def verify(self, *, at_once: bool = False) -> None:
+        self.watch.verify(at_once=at_once)
 
     def memory(self) -> MemoryReport:
         return MemoryReport(1000, 0, 0)

@@ -276,6 +276,22 @@ def test_a_cut_answer_goes_on_as_if_it_had_not_been_cut(toy_file: Any) -> None:
     assert (bench.text("thinking"), bench.text(), last.reason) == ("", "five six", "end")
     failed = bench.ask(p.Continuation())
     assert failed.what == "there is no answer to go on with"
+    assert failed.why == "the last answer ended by itself"
+
+
+def test_why_there_is_nothing_to_go_on_with_is_told_apart(toy_file: Any) -> None:
+    bench = Bench(toy_file())
+    assert "since the engine was started" in bench.ask(p.Continuation()).why
+    bench.watch = lambda _event, control: setattr(control, "is_cancelled", True)
+    assert bench.ask("abc").usage.generated == 0
+    assert "stopped before its answer began" in bench.ask(p.Continuation()).why
+
+
+def test_a_continuation_that_does_not_fit_can_be_tried_again(toy_file: Any) -> None:
+    bench = Bench(toy_file(), context=16)
+    bench.ask("abc", max_tokens=5)
+    assert "do not fit" in bench.ask(p.Continuation(), max_tokens=50).what
+    assert bench.ask(p.Continuation(), max_tokens=2).usage.generated == 2
 
 
 # -- kept states ---------------------------------------------------------------------------------
@@ -392,7 +408,32 @@ def test_nan_names_the_layer_and_the_token_and_the_next_request_works(
 
 def test_the_first_bad_intermediate_is_named(toy_file: Any) -> None:
     bench = Bench(toy_file(nan_at=0))
-    assert "in l0.attn_out" in bench.ask("abcdef").what
+    what = bench.ask("abcdef").what
+    assert "in layer 0, output of the attention (l0.attn_out)" in what
+
+
+@pytest.mark.parametrize("fault_at", [2, 20])
+def test_an_op_that_refuses_a_value_is_placed_after_the_last_good_one(
+    toy_file: Any, fault_at: int
+) -> None:
+    bench = Bench(toy_file(fault_at=fault_at))
+    failed = bench.ask("x" * 30)  # only the last 8 are read again, so 20 does not come back
+    assert failed.kind == "NumericFaultError"
+    assert "after layer 0, output of the attention (l0.attn_out)" in failed.what
+    assert failed.why.startswith("route failed")
+
+
+def test_a_bad_value_from_a_file_that_changed_is_blamed_on_the_change(
+    toy_file: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("localglm.engine.opening._CHECK_SECONDS", 1000.0)
+    path = toy_file(nan_at=2)
+    bench = Bench(path)
+    assert bench.ask("abc").kind == "NumericFaultError"
+    bench.watch = lambda event, _control: path.write_text("{} ")
+    failed = bench.ask("abcdef")
+    assert failed.kind == "ModelFileError"
+    assert str(path) in failed.what
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from localglm.engine.opening import FileMark, FileWatch, open_model_file, token_bytes
+from localglm.engine.opening import (
+    FileMark,
+    FileWatch,
+    open_model_file,
+    processors,
+    thread_notes,
+    token_bytes,
+)
 from localglm.engine.protocol import OpenModel
 from localglm.errors import ModelFileError
 from localglm.gguf import open_model
@@ -76,6 +84,25 @@ def test_the_facts_of_a_file_are_those_of_its_header(oracle: Path) -> None:
     assert facts.vocabulary == 384
     assert stages[0] == "opening the file"
     assert "loading weights" in stages
+
+
+def test_more_threads_than_processors_are_told_and_obeyed() -> None:
+    assert thread_notes(None, 4) == thread_notes(4, 4) == []
+    (note,) = thread_notes(9, 4)
+    assert note.startswith("9 threads were asked for and 4 can run")
+    assert processors() >= 1
+
+
+def test_a_look_at_once_does_not_wait_for_the_next_interval(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"1234")
+    watching = watch(path)
+    watching.verify()
+    os.truncate(path, 2)
+    watching.looked = time.monotonic()
+    watching.verify()
+    with pytest.raises(ModelFileError, match="truncated"):
+        watching.verify(at_once=True)
 
 
 def test_a_file_that_cannot_be_opened_leaves_nothing_open(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from localglm.engine import protocol as p
 from localglm.engine.client import Engine, EngineOptions
-from localglm.engine.process import WorkerCommand, explain_exit
+from localglm.engine.process import WorkerCommand, explain_exit, last_words
 from localglm.errors import (
     LocalGlmError,
     MemoryShortError,
@@ -118,6 +118,21 @@ def test_each_way_to_die_is_told_apart(
     assert why in error.why
     toy_file()  # the fault is gone from the file
     assert finish(toy_engine).reason == "length"
+
+
+@POSIX
+def test_the_crash_dump_of_the_interpreter_is_not_quoted(toy_engine: Engine, toy_file: Any) -> None:
+    open_file(toy_engine, toy_file(die_at=3, signal="SIGSEGV"))
+    error = fail(toy_engine)
+    assert error.why == "signal 11 (SIGSEGV) ended it"
+    assert any(line.startswith("Extension modules") for line in toy_engine.log()), "a dump came"
+
+
+def test_the_last_words_are_those_before_a_crash_dump() -> None:
+    dump = ["Fatal Python error: Aborted", "", "Extension modules: a, b (total: 2)"]
+    assert last_words(["loading", "terminate called", "", *dump]) == "terminate called"
+    assert last_words(dump) == ""
+    assert last_words(["one", "two", ""]) == "two"
 
 
 def test_windows_page_errors_are_named_like_sigbus() -> None:

@@ -122,8 +122,8 @@ def test_nan_weights_are_named_by_place_and_token(
     with pytest.raises(NumericFaultError) as caught:
         finish(engine)
     assert time.monotonic() - begun < NAMED_WITHIN_S
-    place = "l2.attn_norm" if tensor.startswith("blk.2") else "hidden"
-    assert f"in {place}" in caught.value.what
+    place = "attention (l2.attn_norm)" if tensor.startswith("blk.2") else "the last hidden state"
+    assert place in caught.value.what
     open_file(engine, oracle / "tiny-q8_0.gguf")
     assert finish(engine)[1].usage.generated == 4
     assert engine.restarts == 0

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from localglm.engine.checks import check_sampling
 from localglm.engine.protocol import Sampling
-from localglm.engine.sampler import Sampler, best, check_sampling, draw
+from localglm.engine.sampler import Sampler, best, draw
 from localglm.errors import NumericFaultError, UsageError
 
 ROWS = st.lists(st.integers(-40, 40), min_size=2, max_size=60).map(
