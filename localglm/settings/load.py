@@ -107,4 +107,5 @@ def settings_text(file: Path) -> str:
         raise ValueError("it is no regular file")
     if status.st_size > _LARGEST_FILE:
         raise ValueError(f"it is larger than {_LARGEST_FILE >> 10} KiB")
-    return file.read_text(encoding="utf-8")
+    # Windows editors may put a byte order mark first.
+    return file.read_text(encoding="utf-8-sig")

@@ -83,6 +83,15 @@ def test_setting_a_value_keeps_comments_and_unsetting_restores_the_default(tmp_p
     assert load(file, {}).settings == Settings(chunk=17)
 
 
+def test_a_file_of_a_windows_editor_loads_and_can_be_changed(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_bytes(b"\xef\xbb\xbf[sampling]\r\ntop_p = 0.5 # mine\r\n")
+    set_value(file, "sampling.seed", "7")
+    loaded = load(file, {})
+    assert (loaded.settings.top_p, loaded.settings.seed) == (0.5, 7)
+    assert "# mine" in file.read_text()
+
+
 def test_a_file_with_a_value_in_place_of_a_section_is_not_written(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     for content in ("engine = 3\n", "[[engine]]\nx = 1\n"):
