@@ -6,9 +6,11 @@ Nothing is compiled here: a missing library is an error that says how to build i
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import weakref
 from pathlib import Path
+from typing import NoReturn
 
 import psutil
 
@@ -25,6 +27,8 @@ FOLDER = Path(__file__).parent / "_native"
 
 ISA_IDS = {"portable": 0, "avx2": 1, "neon": 2}
 """Instruction sets by name; the numbers are those of csrc/lg_isa.h."""
+
+_ACCESS_VIOLATION = 0xC0000005
 
 # One letter per argument after pool and instruction set: p address, i int, l int64, f float.
 _OPS = {
@@ -142,6 +146,18 @@ def choose_threads(threads: int | None) -> int:
     return threads
 
 
+def _die_of(fault: OSError, op: str) -> NoReturn:
+    """End the process with the system's code for a fault inside the library.
+
+    Only Windows turns such a fault into an exception. The workers are lost in the middle of the op,
+    so nothing can be computed any more; elsewhere the same fault ends the process by itself.
+    """
+    sys.stderr.write(f"{op}: {fault}\n")
+    sys.stderr.flush()
+    status = getattr(fault, "winerror", None) or _ACCESS_VIOLATION
+    os._exit(ctypes.c_int32(status & 0xFFFFFFFF).value)
+
+
 class Native:
     """The loaded library, one worker pool and one instruction set. Use it from one thread only."""
 
@@ -167,7 +183,10 @@ class Native:
         """
         if self._pool is None:
             raise DeviceError(f"{op}: the device is closed", try_="open a new device")
-        code: int = self._ops[op](self._pool, self._isa_id, *arguments)
+        try:
+            code: int = self._ops[op](self._pool, self._isa_id, *arguments)
+        except OSError as fault:
+            _die_of(fault, op)
         if code:
             kind, why = _CODES[code]
             raise kind(f"{op.removeprefix('lg_')} failed on the CPU", why=why)
