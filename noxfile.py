@@ -59,7 +59,18 @@ def wheels(session: nox.Session) -> None:
 
 
 @nox.session
+def windows(session: nox.Session) -> None:
+    """Install the Windows wheel into a Windows Python under wine and compare it with Linux."""
+    if not (shutil.which("wine64") or Path("/usr/lib/wine/wine64").exists()):
+        session.warn("LEFT OUT: wine is not installed, so nothing was shown for Windows")
+        session.warn("try: apt-get install --no-install-recommends wine wine64")
+        return
+    session.run("sh", "scripts/wine_check.sh", external=True)
+
+
+@nox.session
 def long(session: nox.Session) -> None:
-    """What needs minutes: fuzzing, full-width contract runs, soak tests, wheels of every system."""
+    """What needs minutes: fuzzing, full-width contract runs, soak tests, wheels, Windows."""
     session.run("pytest", "-m", "long", "--timeout", "1800", *session.posargs)
     wheels(session)
+    windows(session)
