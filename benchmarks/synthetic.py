@@ -55,7 +55,9 @@ SCALES = {
 }  # fmt: skip
 
 
-def geometry(layers: int, experts: int, vocabulary: int, *, draft: bool) -> Geometry:
+def geometry(
+    layers: int, experts: int, vocabulary: int, *, draft: bool = False, top_k: int = 2048
+) -> Geometry:
     """Return the real widths with ``layers`` trunk layers: MLA at 3, 7, ..., KDA elsewhere."""
 
     def layer(index: int) -> LayerGeometry:
@@ -67,7 +69,7 @@ def geometry(layers: int, experts: int, vocabulary: int, *, draft: bool) -> Geom
         width=4096, vocabulary=vocabulary, context_length=1 << 20, dense_width=12288,
         norm_epsilon=1e-5, layer_norm_epsilon=1e-6,
         hyper=HyperGeometry(4, 20, 1e-6), kda=KdaGeometry(64, 128, 4, -5.0),
-        mla=MlaGeometry(64, 1536, 512, 256, 256), indexer=IndexerGeometry(32, 128, 2048, 4, True),
+        mla=MlaGeometry(64, 1536, 512, 256, 256), indexer=IndexerGeometry(32, 128, top_k, 4, True),
         moe=MoeGeometry(experts, min(8, experts), 2048, 2048, 2.5),
         layers=tuple(layer(i) for i in range(layers)), draft=layer(layers) if draft else None,
     )  # fmt: skip

@@ -18,19 +18,13 @@ def size_text(nbytes: int) -> str:
     return f"{value:.1f} {_BINARY[unit]}"
 
 
-def count_text(count: float) -> str:
-    """Return a large count as people say it: ``312 B``, ``17.4 B``, ``768 K``."""
-    value = float(count)
-    for unit in ("", "K", "M"):
-        if abs(value) < 999.5:
-            return _short(value, unit)
-        value /= 1000
-    return _short(value, "B")
-
-
-def _short(value: float, unit: str) -> str:
-    digits = 1 if unit and abs(value) < 99.95 else 0
-    return f"{value:.{digits}f} {unit}".rstrip()
+def count_text(count: int) -> str:
+    """Return a count: ``271,174``, ``17.4 M``, ``313.33 B``."""
+    if count >= 10**9:
+        return f"{count / 10**9:.2f} B"
+    if count >= 10**6:
+        return f"{count / 10**6:.1f} M"
+    return f"{count:,}"
 
 
 def duration_text(seconds: float) -> str:

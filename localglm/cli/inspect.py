@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from localglm.units import count_text, size_text
+
 if TYPE_CHECKING:
     from localglm.model.describe import Description
 
@@ -39,12 +41,12 @@ def _lines(about: Description) -> Iterator[str]:
     count = len(about.files)
     yield _row("model", _safe(about.name or Path(about.files[0]).name))
     yield _row("architecture", _safe(about.architecture))
-    yield _row("files", f"{count}, {_size(about.file_bytes)}")
+    yield _row("files", f"{count}, {size_text(about.file_bytes)}")
     yield _row(
         "parameters",
-        f"{_millions(parameters.trunk)}, {_millions(parameters.per_token)} used per token",
+        f"{count_text(parameters.trunk)}, {count_text(parameters.per_token)} used per token",
     )
-    draft = f"yes, {_millions(parameters.draft)} parameters" if about.drafts else "no"
+    draft = f"yes, {count_text(parameters.draft)} parameters" if about.drafts else "no"
     yield _row("draft block", draft)
     yield _row(
         "layers",
@@ -61,7 +63,7 @@ def _lines(about: Description) -> Iterator[str]:
     yield f"{'role':<22}{'type':<10}{'tensors':>8}{'parameters':>14}{'bytes':>12}"
     for item in about.storage:
         row = f"{item.role:<22}{item.type:<10}{item.tensors:>8}"
-        yield f"{row}{_millions(item.parameters):>14}{_size(item.nbytes):>12}"
+        yield f"{row}{count_text(item.parameters):>14}{size_text(item.nbytes):>12}"
     if about.notes:
         yield ""
     for note in about.notes:
@@ -84,18 +86,3 @@ def _row(label: str, text: str) -> str:
 def _safe(text: str) -> str:
     """Show text from the file without control characters."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
-
-
-def _millions(count: int) -> str:
-    if count >= 10**9:
-        return f"{count / 10**9:.2f} B"
-    if count >= 10**6:
-        return f"{count / 10**6:.1f} M"
-    return f"{count:,}"
-
-
-def _size(nbytes: int) -> str:
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if nbytes >= size:
-            return f"{nbytes / size:.1f} {unit}"
-    return f"{nbytes} B"

@@ -62,7 +62,8 @@ def test_the_comparison_notices_another_arithmetic() -> None:
 @pytest.fixture(scope="module")
 def full_width(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path = tmp_path_factory.mktemp("synthetic") / "full-width.gguf"
-    synthetic.write(path, synthetic.geometry(4, 12, 2048, draft=False), "iq2")
+    # A budget of 512 cells, so that most of 1,200 tokens choose what they attend.
+    synthetic.write(path, synthetic.geometry(4, 12, 2048, top_k=512), "iq2")
     yield path
     path.unlink()
 
