@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from localglm.errors import ModelFileError
 from localglm.units import count_text, size_text
 
 if TYPE_CHECKING:
@@ -19,24 +21,30 @@ if TYPE_CHECKING:
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(model: Path, as_json: bool) -> None:
-    """Check MODEL and print what it holds.
+    """Check MODEL and print what it holds; exits with 3 when it cannot answer questions.
 
     MODEL is a GGUF file, any shard of a split file, or a folder. Only headers are read.
     """
     from localglm.gguf import open_model  # noqa: PLC0415 - keeps --help light
     from localglm.model.describe import describe  # noqa: PLC0415
+    from localglm.text.readiness import check_text  # noqa: PLC0415
 
     with open_model(model) as file:
         description = describe(file)
+        text = check_text(file.metadata)
+    notes = dict.fromkeys((*description.notes, *text.notes))
     if as_json:
-        data = {"schema_version": 1, "command": "inspect", **description.as_json()}
+        about = {**description.as_json(), "notes": list(notes), "problems": list(text.problems)}
+        data = {"schema_version": 1, "command": "inspect", **about}
         click.echo(json.dumps(data, indent=1))
-        return
-    for line in _lines(description):
-        click.echo(line)
+    else:
+        for line in _lines(description, text.problems, notes):
+            click.echo(line)
+    if text.problems:
+        sys.exit(ModelFileError.exit_code)
 
 
-def _lines(about: Description) -> Iterator[str]:
+def _lines(about: Description, problems: Sequence[str], notes: Iterable[str]) -> Iterator[str]:
     parameters, layers, tokenizer = about.parameters, about.layers, about.tokenizer
     count = len(about.files)
     yield _row("model", _safe(about.name or Path(about.files[0]).name))
@@ -59,14 +67,16 @@ def _lines(about: Description) -> Iterator[str]:
     yield _row("tokenizer", _tokenizer(about))
     yield _row("chat template", "yes" if tokenizer.has_template else "no")
     yield _row("missing", ", ".join(about.missing) or "nothing")
+    yield _row("answers", "no" if problems else "yes")
+    for problem in problems:
+        yield f"problem: {_safe(problem)}"
     yield ""
     yield f"{'role':<22}{'type':<10}{'tensors':>8}{'parameters':>14}{'bytes':>12}"
     for item in about.storage:
         row = f"{item.role:<22}{item.type:<10}{item.tensors:>8}"
         yield f"{row}{count_text(item.parameters):>14}{size_text(item.nbytes):>12}"
-    if about.notes:
-        yield ""
-    for note in about.notes:
+    yield ""
+    for note in notes:
         yield f"note: {_safe(note)}"
 
 

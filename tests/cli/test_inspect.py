@@ -18,14 +18,14 @@ from tests import oracle_archive as oracle
 from tests.gguf_files import Content, Tensor, Tiny, Value, write_model
 
 
-def run(path: Path, *options: str) -> str:
+def run(path: Path, *options: str, code: int = 0) -> str:
     result = CliRunner().invoke(command, [str(path), *options], catch_exceptions=False)
-    assert result.exit_code == 0
+    assert result.exit_code == code
     return result.output
 
 
-def data(path: Path) -> dict:
-    return json.loads(run(path, "--json"))
+def data(path: Path, code: int = 0) -> dict:
+    return json.loads(run(path, "--json", code=code))
 
 
 def test_json_counts_every_tensor_and_byte_once() -> None:
@@ -52,6 +52,28 @@ def test_json_has_the_facts_a_program_needs(tmp_path: Path) -> None:
     assert about["tokenizer"]["tokens"] == 320
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "named"),
+    [
+        ("tokenizer.ggml.pre", "klingon", "klingon"),
+        ("tokenizer.ggml.model", "none", "no vocabulary"),
+        ("tokenizer.chat_template", "{% if %}", "does not parse"),
+    ],
+)
+def test_a_file_that_cannot_answer_is_said_to_and_exits_with_3(
+    tmp_path: Path, key: str, value: str, named: str
+) -> None:
+    def edit(content: Content) -> None:
+        content.metadata[key] = Value(files.STRING, value)
+
+    path = write_model(tmp_path, edit=edit)
+    result = CliRunner().invoke(command, [str(path), "--json"])
+    assert result.exit_code == 3
+    assert named in " ".join(json.loads(result.output)["problems"])
+    text = CliRunner().invoke(command, [str(path)])
+    assert "problem: " in text.output
+
+
 def test_a_token_uses_only_its_experts(tmp_path: Path) -> None:
     few = data(write_model(tmp_path, Tiny(used=1), name="few"))["parameters"]
     many = data(write_model(tmp_path, Tiny(used=6), name="many"))["parameters"]
@@ -63,7 +85,7 @@ def test_a_token_uses_only_its_experts(tmp_path: Path) -> None:
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
     path = write_model(tmp_path, Tiny(draft=False, tokenizer=False))
-    assert data(path)["missing"] == ["draft block", "tokenizer", "chat template"]
+    assert data(path, 3)["missing"] == ["draft block", "tokenizer", "chat template"]
     text = run(path)
     assert "draft block    no" in text
     assert "missing        draft block, tokenizer, chat template" in text
