@@ -86,7 +86,7 @@ def test_a_token_uses_only_its_experts(tmp_path: Path) -> None:
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
     path = write_model(tmp_path, Tiny(draft=False, tokenizer=False))
     assert data(path, 3)["missing"] == ["draft block", "tokenizer", "chat template"]
-    text = run(path)
+    text = run(path, code=3)
     assert "draft block    no" in text
     assert "missing        draft block, tokenizer, chat template" in text
 
