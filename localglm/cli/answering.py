@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from localglm.cli.screen import prefill_text
 from localglm.engine import protocol as p
+from localglm.errors import LocalGlmError
 
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
@@ -61,44 +62,44 @@ class Interrupts:
 def play(
     generation: Generation, screen: Screen, *, shows_answer: bool, shows_thinking: bool
 ) -> Answer:
-    """Write a request's text as it comes and return all of it.
+    """Write a request's text as it comes and return all of it; the last line of it is ended.
 
     Raises: the error that ended the request; ReaderGoneError; KeyboardInterrupt at a second Ctrl-C.
     """
     out = Answer()
-    with Interrupts(generation):
-        for event in generation:
-            match event:
-                case p.Delta(kind="answer"):
-                    _leave_thinking(out, screen, shows_thinking=shows_thinking)
-                    out.answer += event.text
-                    if shows_answer:
-                        screen.answer(event.text)
-                case p.Delta():
-                    out.thinking += event.text
-                    _show_thought(event.text, screen, shows_thinking=shows_thinking)
-                case p.Prefill():
-                    screen.status(prefill_text(event))
-                case p.ToolCall():
-                    out.tool_calls.append({"name": event.name, "arguments": event.arguments})
-                case p.Notice():
-                    out.notices.append(event.text)
-                    screen.line(f"note: {event.text}")
-                case p.Done():
-                    out.done = event
-                case _:
-                    pass
-    screen.clear_status()
+    try:
+        with Interrupts(generation):
+            for event in generation:
+                _take(event, out, screen, shows_answer=shows_answer, shows_thinking=shows_thinking)
+    except (LocalGlmError, KeyboardInterrupt):
+        screen.end_text()
+        raise
+    screen.end_text()
     return out
 
 
-def _show_thought(text: str, screen: Screen, *, shows_thinking: bool) -> None:
-    if shows_thinking:
-        screen.aside(text)
-    else:
-        screen.status("thinking")
-
-
-def _leave_thinking(out: Answer, screen: Screen, *, shows_thinking: bool) -> None:
-    if shows_thinking and out.thinking and not out.answer:
-        screen.aside("\n")
+def _take(
+    event: p.Event, out: Answer, screen: Screen, *, shows_answer: bool, shows_thinking: bool
+) -> None:
+    match event:
+        case p.Delta(kind="answer"):
+            out.answer += event.text
+            if shows_answer:
+                screen.answer(event.text)
+        case p.Delta():
+            out.thinking += event.text
+            if shows_thinking:
+                screen.aside(event.text)
+            else:
+                screen.status("thinking")
+        case p.Prefill():
+            screen.status(prefill_text(event))
+        case p.ToolCall():
+            out.tool_calls.append({"name": event.name, "arguments": event.arguments})
+        case p.Notice():
+            out.notices.append(event.text)
+            screen.line(f"note: {event.text}")
+        case p.Done():
+            out.done = event
+        case _:
+            pass

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localglm.cli.request_options import Chosen, answer_options, engine_options
+from localglm.cli.request_options import Chosen, answer_options, engine_options, readable
 from localglm.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ def command(model: Path, prompt: str | None, **flags: Any) -> None:
 
     chosen = Chosen.of(flags)
     request = _request(chosen, _prompt(prompt))
-    screen = Screen(is_quiet=flags["quiet"])
-    with Engine() as engine:
+    with Screen(is_quiet=flags["quiet"]) as screen, Engine() as engine:
         try:
             is_cancelled = _run(engine, model, chosen, request, screen)
         except ReaderGoneError:
@@ -60,6 +59,7 @@ def _run(engine: Any, model: Path, chosen: Chosen, request: Generate, screen: An
     )
     for note in opened.notes:
         screen.line(f"note: {note}")
+    screen.label(thinking="thinking: ")
     answer = play(
         engine.generate(request),
         screen,
@@ -70,8 +70,6 @@ def _run(engine: Any, model: Path, chosen: Chosen, request: Generate, screen: An
     if as_json:
         text = json.dumps(_as_json(answer, opened), ensure_ascii=True)
         screen.json(text.replace("\x7f", "\\u007f"))
-    elif not answer.answer.endswith("\n"):
-        screen.answer("\n")
     screen.line(closing_text(answer.done))
     return answer.done.reason == "cancelled"
 
@@ -82,7 +80,7 @@ def _prompt(given: str | None) -> str:
     Raises: UsageError when there is none, or it is not UTF-8.
     """
     if given is not None and given != "-":
-        text = given
+        text = readable("the prompt", given)
     else:
         if sys.stdin is None or (given is None and sys.stdin.isatty()):
             raise UsageError(
@@ -106,19 +104,15 @@ def _prompt(given: str | None) -> str:
 
 def _request(chosen: Chosen, prompt: str) -> Generate:
     from localglm.engine import protocol as p  # noqa: PLC0415
+    from localglm.engine.checks import pack  # noqa: PLC0415
 
-    flags, settings = chosen.flags, chosen.loaded.settings
+    settings = chosen.loaded.settings
     messages: list[Message] = [p.Message(role="user", content=prompt)]
-    if flags["system"]:
-        messages.insert(0, p.Message(role="system", content=flags["system"]))
-    return p.Generate(
-        request=0,
-        prompt=p.ChatPrompt(tuple(messages), settings.think, settings.off_effort),
-        sampling=chosen.sampling(),
-        max_tokens=settings.max_tokens,
-        stop=tuple(flags["stop"]),
-        thinking_budget=flags["thinking_budget"],
-    )
+    if system := chosen.system():
+        messages.insert(0, p.Message(role="system", content=system))
+    request = chosen.generate(p.ChatPrompt(tuple(messages), settings.think, settings.off_effort))
+    pack(request)  # what is too large to be sent is refused before the model is loaded
+    return request
 
 
 def _as_json(answer: Answer, opened: Opened) -> dict[str, Any]:

@@ -37,8 +37,8 @@ def command(model: Path, prompt: int, generate: int, as_json: bool, **flags: Any
     from localglm.cli.screen import Screen, loading_text  # noqa: PLC0415 - keeps --help light
     from localglm.engine.client import Engine  # noqa: PLC0415
 
-    chosen, screen = Chosen.of(flags), Screen()
-    with Engine() as engine:
+    chosen = Chosen.of(flags)
+    with Screen() as screen, Engine() as engine:
         opened = engine.open_model(
             chosen.open_model(model, prompt + generate),
             lambda event: screen.status(loading_text(event)),
@@ -49,12 +49,11 @@ def command(model: Path, prompt: int, generate: int, as_json: bool, **flags: Any
         engine.drop(session="warm-up")
         screen.status("measuring")
         done = _measure(engine, prompt, generate, session="bench")
-    screen.clear_status()
-    result = _result(opened, done)
-    if as_json:
-        screen.json(json.dumps(result))
-        return
-    screen.answer("".join(f"{line}\n" for line in _lines(result)))
+        result = _result(opened, done)
+        if as_json:
+            screen.json(json.dumps(result))
+        else:
+            screen.answer("".join(f"{line}\n" for line in _lines(result)))
 
 
 def _measure(engine: Engine, prompt: int, generate: int, session: str) -> Done:

@@ -32,10 +32,11 @@ def command(model: Path, plain: bool, **flags: Any) -> None:
     from localglm.cli.conversation import Conversation  # noqa: PLC0415 - keeps --help light
     from localglm.cli.screen import ReaderGoneError, Screen, loading_text  # noqa: PLC0415
     from localglm.engine.client import Engine  # noqa: PLC0415
+    from localglm.engine.protocol import Continuation  # noqa: PLC0415
 
-    chosen, screen = Chosen.of(flags), Screen()
-    chosen.sampling()
-    with Engine() as engine:
+    chosen = Chosen.of(flags)
+    chosen.generate(Continuation())  # a bad value is refused before the model is loaded
+    with Screen() as screen, Engine() as engine:
         opened = engine.open_model(
             chosen.open_model(model), lambda event: screen.status(loading_text(event))
         )

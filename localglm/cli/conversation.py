@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from localglm.cli.answering import Answer, play
 from localglm.cli.screen import closing_text, utf8
-from localglm.engine.protocol import ChatPrompt, Continuation, Generate, Message
+from localglm.engine.protocol import ChatPrompt, Continuation, Message
 from localglm.errors import LocalGlmError, UsageError
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from localglm.cli.request_options import Chosen
     from localglm.cli.screen import Screen
     from localglm.engine.client import Engine
+    from localglm.engine.protocol import Done
 
 _LEVELS = ("off", "low", "high", "max")
 
@@ -32,6 +33,8 @@ class Conversation:
         self._stdin = utf8(sys.stdin)
         self._is_typed = self._stdin.isatty()
         self._messages: list[Message] = []
+        self._system_text = chosen.system() or ""
+        self._why_whole: str | None = None
         self._is_over = False
         self._commands: dict[str, tuple[Callable[[str], None], str]] = {
             "/help": (self._help, "list the commands"),
@@ -40,11 +43,11 @@ class Conversation:
             "/continue": (self._continue, "go on with an answer that was cut"),
             "/think": (self._think, "show the thinking level, or set it: off, low, high, max"),
             "/thoughts": (self._thoughts, "show or hide the thinking"),
-            "/system": (self._system, "set the system message and start anew"),
-            "/new": (self._new, "start a new conversation"),
+            "/system": (self._system, "set or drop the system message and start anew"),
+            "/new": (self._new, "start a new conversation with the same system message"),
             "/stats": (self._stats, "show the totals since the model was opened"),
         }
-        self._new("")
+        self._begin()
 
     # -- input ---------------------------------------------------------------------------------
     def run(self) -> None:
@@ -71,7 +74,7 @@ class Conversation:
         parts: list[str] = []
         while True:
             if self._is_typed:
-                self._screen.aside("... " if parts else "you: ")
+                self._screen.ask("... " if parts else "you: ")
             line = self._stdin.readline()
             if not line:
                 return "\n".join(parts) if parts else None
@@ -101,36 +104,36 @@ class Conversation:
         if self._messages and self._messages[-1].role == "user":
             self._messages.pop()  # a turn that got no answer is replaced
         self._messages.append(Message(role="user", content=text))
-        self._keep(self._answer(self._prompt()))
+        self._reply()
 
-    def _prompt(self) -> ChatPrompt:
+    def _reply(self) -> None:
+        """Answer the last turn."""
+        self._why_whole = "the last turn has no answer"
         off_effort = self._chosen.loaded.settings.off_effort
-        return ChatPrompt(tuple(self._messages), self._level, off_effort)
+        prompt = ChatPrompt(tuple(self._messages), self._level, off_effort)
+        self._keep(self._answer(prompt))
 
     def _answer(self, prompt: ChatPrompt | Continuation) -> Answer:
         """Play one answer."""
-        flags, settings = self._chosen.flags, self._chosen.loaded.settings
-        request = Generate(
-            request=0,
-            prompt=prompt,
-            sampling=self._chosen.sampling(),
-            max_tokens=settings.max_tokens,
-            stop=tuple(flags["stop"]),
-            thinking_budget=flags["thinking_budget"],
-        )
-        if self._is_typed:
-            self._screen.aside("glm: ")
+        self._screen.label(answer="glm: " if self._is_typed else "", thinking="thinking: ")
         answer = play(
-            self._engine.generate(request),
+            self._engine.generate(self._chosen.generate(prompt)),
             self._screen,
             shows_answer=True,
             shows_thinking=self._shows_thinking,
         )
-        if not answer.answer.endswith("\n"):
-            self._screen.answer("\n")
         if answer.done is not None:
             self._screen.line(closing_text(answer.done))
+            self._note_whether_cut(answer.done)
         return answer
+
+    def _note_whether_cut(self, done: Done) -> None:
+        if done.reason not in {"cancelled", "length"}:
+            self._why_whole = "the last answer ended by itself"
+        elif done.usage.generated:
+            self._why_whole = None
+        else:
+            self._why_whole = "the last turn was stopped before its answer began"
 
     def _keep(self, answer: Answer) -> None:
         """Add an answer, also one that was stopped, to the conversation."""
@@ -156,9 +159,15 @@ class Conversation:
                 why="no turn was sent yet",
                 try_="write something first",
             )
-        self._keep(self._answer(self._prompt()))
+        self._reply()
 
     def _continue(self, _rest: str) -> None:
+        if self._why_whole is not None:
+            raise UsageError(
+                "there is no answer to go on with",
+                why=self._why_whole,
+                try_="send a turn, or /retry the last one",
+            )
         more = self._answer(Continuation())
         if self._messages and self._messages[-1].role == "assistant":
             last = self._messages.pop()
@@ -181,16 +190,24 @@ class Conversation:
         self._screen.line(f"the thinking is {'shown' if self._shows_thinking else 'hidden'}")
 
     def _system(self, rest: str) -> None:
-        self._messages = [Message(role="system", content=rest)] if rest else []
-        self._screen.line("system message set" if rest else "no system message")
+        self._system_text = rest
+        self._begin()
+        what = "with this system message" if rest else "without a system message"
+        self._screen.line(f"a new conversation, {what}")
 
     def _new(self, _rest: str) -> None:
-        system = self._chosen.flags["system"]
+        self._begin()
+        what = ", with the same system message" if self._system_text else ""
+        self._screen.line(f"a new conversation{what}")
+
+    def _begin(self) -> None:
+        system = self._system_text
         self._messages = [Message(role="system", content=system)] if system else []
+        self._why_whole = "nothing was answered in this conversation"
 
     def _stats(self, _rest: str) -> None:
         stats = self._engine.stats()
         self._screen.line(
-            f"{stats.requests} answers; {stats.prompt_tokens} prompt tokens,"
-            f" {stats.cached_tokens} of them kept; {stats.generated_tokens} tokens written"
+            f"answers {stats.requests}; prompt tokens {stats.prompt_tokens},"
+            f" {stats.cached_tokens} of them kept; tokens written {stats.generated_tokens}"
         )

@@ -5,19 +5,21 @@ A flag that is not given leaves the setting of the file or the environment in fo
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from localglm import paths
+from localglm.errors import UsageError
 from localglm.settings.load import Loaded, environment, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from localglm.engine.protocol import OpenModel, Sampling
+    from localglm.engine.protocol import Generate, OpenModel, Prompt
 
 _ENGINE = {
     "backend": ("engine.backend", "Where to compute: cpu or reference."),
@@ -96,6 +98,7 @@ class Chosen:
         """Return the request that opens ``model``.
 
         The default context gives way to a model that holds less; one that was asked for does not.
+        Raises: UsageError when the path is not readable.
         """
         from localglm.engine.protocol import OpenModel  # noqa: PLC0415 - keeps --help light
 
@@ -105,7 +108,7 @@ class Chosen:
             context = settings.context if is_asked_for else None
         return OpenModel(
             request=0,
-            path=str(model.absolute()),
+            path=readable("the path of MODEL", str(model.absolute())),
             backend=settings.backend,
             threads=settings.threads,
             context=context,
@@ -113,21 +116,55 @@ class Chosen:
             cache_type="f32" if settings.cache_type == "f32" else "f16",
         )
 
-    def sampling(self) -> Sampling:
-        """Return how tokens are chosen.
+    def system(self) -> str | None:
+        """Return the system message of the flags.
 
-        Raises: UsageError for a value the sampler refuses.
+        Raises: UsageError when it is not readable.
         """
-        from localglm.engine.protocol import Sampling  # noqa: PLC0415
+        text: str | None = self.flags["system"]
+        return readable("--system", text) if text else None
 
-        settings = self.loaded.settings
-        return Sampling(
+    def generate(self, prompt: Prompt) -> Generate:
+        """Return the request for an answer to ``prompt``.
+
+        Raises: UsageError for a value or text that no model could obey.
+        """
+        from localglm.engine.checks import check_generate  # noqa: PLC0415 - keeps --help light
+        from localglm.engine.protocol import Generate, Sampling  # noqa: PLC0415
+
+        settings, flags = self.loaded.settings, self.flags
+        sampling = Sampling(
             temperature=settings.temperature,
             top_k=settings.top_k,
             top_p=settings.top_p,
             min_p=settings.min_p,
-            repetition_penalty=self.flags["repetition_penalty"],
-            presence_penalty=self.flags["presence_penalty"],
-            frequency_penalty=self.flags["frequency_penalty"],
+            repetition_penalty=flags["repetition_penalty"],
+            presence_penalty=flags["presence_penalty"],
+            frequency_penalty=flags["frequency_penalty"],
             seed=settings.seed,
         )
+        request = Generate(
+            request=0,
+            prompt=prompt,
+            sampling=sampling,
+            max_tokens=settings.max_tokens,
+            stop=tuple(readable("--stop", text) for text in flags["stop"]),
+            thinking_budget=flags["thinking_budget"],
+        )
+        check_generate(request, lambda name: "--" + name.replace("_", "-"))
+        return request
+
+
+def readable(name: str, text: str) -> str:
+    """Return ``text`` of the command line when every byte of it could be read.
+
+    Raises: UsageError naming the argument.
+    """
+    bad = next((i for i, char in enumerate(text) if "\ud800" <= char <= "\udfff"), None)
+    if bad is not None:
+        raise UsageError(
+            f"{name} cannot be read as text",
+            why=f"character {bad + 1} is no {sys.getfilesystemencoding()}, the encoding here",
+            try_="use UTF-8, in the text and in the language settings of this system",
+        )
+    return text

@@ -73,6 +73,31 @@ def test_a_mistake_of_ours_is_named_and_its_traceback_kept(tmp_path: Path) -> No
     assert any("boom" in log.read_text() for log in tmp_path.rglob("crash.log"))
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to whole consoles")
+@pytest.mark.parametrize("module", ["click", "localglm.cli.screen"])
+def test_ctrl_c_while_the_program_is_imported_is_quiet(tmp_path: Path, module: str) -> None:
+    folder = tmp_path.joinpath(*module.split("."))
+    interrupt = "import os, signal; os.kill(os.getpid(), signal.SIGINT)\n"
+    if module == "click":
+        folder.mkdir()
+        (folder / "__init__.py").write_text(interrupt)
+        code = "from localglm.__main__ import main; main()"
+    else:
+        code = (
+            "import sys, importlib.abc\n"
+            "class Finder(importlib.abc.MetaPathFinder):\n"
+            "    def find_spec(self, name, path, target=None):\n"
+            f"        if name == {module!r}: {interrupt}"
+            "sys.meta_path.insert(0, Finder())\n"
+            "from localglm.__main__ import main; main()"
+        )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60,
+        env={**environment(), "PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 @pytest.mark.parametrize("arguments", [["nonsense"], ["ask"], ["ask", MODEL, "x", "--top-p", "0"]])
 def test_a_bad_command_line_exits_with_2(arguments: list[str]) -> None:
     done = run(*arguments)

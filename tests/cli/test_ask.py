@@ -10,7 +10,10 @@ import sys
 from pathlib import Path
 from typing import IO, Any
 
+import psutil
 import pytest
+
+from localglm.engine.opening import processors
 
 MODEL = Path(__file__).parent.parent / "oracle" / "tiny-q8_0.gguf"
 SHORT = ("--max-tokens", "8", "--seed", "3", "--think", "off")
@@ -114,7 +117,11 @@ def test_quiet_says_nothing_besides_the_answer() -> None:
         ((str(MODEL), "Hi", "--context", "9999999"), "", 2, "context"),
         ((str(MODEL), "Hi", "--context", "5000"), "", 2, "4096"),
         ((str(MODEL), "x" * 900, "--context", "64"), "", 8, "the context holds 64"),
-        ((str(MODEL), "Hi", "--stop", ""), "", 2, "empty"),
+        (("none.gguf", "Hi", "--stop", ""), "", 2, "a stop string is empty"),
+        (("none.gguf", "Hi", "--top-p", "0"), "", 2, "--top-p"),
+        (("none.gguf", "Hi", "--frequency-penalty", "nan"), "", 2, "--frequency-penalty = nan"),
+        (("none.gguf",), "x" * (64 << 20), 8, "the prompt is too large"),
+        ((str(MODEL),), "a long story " * 50_000, 8, "the context holds 4096"),
     ],
 )
 def test_what_cannot_be_done_is_three_lines_and_an_exit_code(
@@ -126,6 +133,69 @@ def test_what_cannot_be_done_is_three_lines_and_an_exit_code(
     lines = without_notes(err)
     assert lines[0].startswith("error: ")
     assert 1 <= len(lines) <= 3
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows arguments are Unicode already")
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ((b"none.gguf", b"bad\xff"), b"the prompt"),
+        ((b"none.gguf", b"Hi", b"--system", b"\xff"), b"--system"),
+        ((b"none.gguf", b"Hi", b"--stop", b"\xff"), b"--stop"),
+        ((b"\xff.gguf", b"Hi"), b"the path of MODEL"),
+    ],
+)
+def test_an_argument_that_is_no_text_is_named(arguments: tuple[bytes, ...], named: bytes) -> None:
+    command = [os.fsencode(sys.executable), b"-m", b"localglm", b"ask", *arguments]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"error: " + named + b" cannot be read as text")
+
+
+def test_more_threads_than_processors_are_noted() -> None:
+    wanted = processors() + 1
+    notes = as_json("Hello", *SHORT, "--threads", str(wanted))["model"]["notes"]
+    assert [note for note in notes if note.startswith(f"{wanted} threads were asked for")]
+    assert not [n for n in as_json("Hello", *SHORT)["model"]["notes"] if "threads" in n]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the shell of POSIX")
+def test_a_closed_standard_output_is_an_error_not_a_lost_answer() -> None:
+    command = [sys.executable, "-m", "localglm", "ask", str(MODEL), "Hello", *SHORT]
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *command],
+        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[0] == b"error: standard output could not be written"
+
+
+def test_thinking_cut_by_the_limit_is_ended_before_the_figures() -> None:
+    flags = ("--max-tokens", "4", "--seed", "3", "--think", "high", "--show-thinking")
+    _, err = run("ask", str(MODEL), "Hello", *flags)
+    assert err.splitlines()[-1].startswith("[prompt ")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="kills with a signal")
+def test_an_error_in_the_middle_of_an_answer_begins_a_line(endless_model: Path) -> None:
+    flags = ("--temperature", "0", "--think", "off", "--quiet")
+    with subprocess.Popen(
+        [sys.executable, "-m", "localglm", "ask", str(endless_model), "Hello", *flags],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as process:  # fmt: skip
+        first = pipe(process.stdout).read(1)
+        (worker,) = (c for c in psutil.Process(process.pid).children() if is_engine(c))
+        worker.kill()
+        seen = first + pipe(process.stdout).read()
+    assert process.returncode == 7
+    before, _, why = seen.partition(b"error: the engine process died\n")
+    assert b"SIGKILL" in why
+    assert len(before) > 1
+    assert before.endswith(b"\n")
+
+
+def is_engine(process: psutil.Process) -> bool:
+    return any("localglm.engine.worker" in part for part in process.cmdline())
 
 
 def endless(model: Path, **options: Any) -> subprocess.Popen[bytes]:

@@ -84,15 +84,42 @@ def test_continue_goes_on_with_a_cut_answer() -> None:
     assert len(whole.strip()) > len(parts.splitlines()[0])
     assert "".join(parts.splitlines()) == "".join(whole.splitlines())
     assert len(figures(err)) == 2
-    _, err = chat("/continue\n")
-    assert "there is no answer to go on with" in err
+
+
+def test_continue_says_why_there_is_nothing_to_go_on_with() -> None:
+    _, err = chat("/continue\nHello\n/new\n/continue\nHello\n/system be brief\n/continue\n")
+    assert err.count("there is no answer to go on with") == 3
+    assert err.count("why: nothing was answered in this conversation") == 3
+    assert len(figures(err)) == 2
+    _, err = chat("x" * 2000 + "\n/continue\n", "--context", "128")
+    assert "why: the last turn has no answer" in err
+
+
+def test_a_new_conversation_keeps_the_system_message_and_says_so() -> None:
+    once, err = chat("/system be brief\nHello\n")
+    again, told = chat("/system be brief\n/new\nHello\n")
+    assert again == once
+    assert "with this system message" in err
+    assert "with the same system message" in told
+    assert chat("/system be brief\n/system\nHello\n")[0] == chat("Hello\n")[0] != once
+
+
+def test_shown_thinking_is_named_where_it_shares_the_place_of_the_answer() -> None:
+    flags = ("--plain", "--max-tokens", "4", "--think", "high", "--show-thinking")
+    done = subprocess.run(
+        [sys.executable, "-m", "localglm", "chat", str(MODEL), *flags],
+        input=b"Hello\n", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True, timeout=60,
+    )  # fmt: skip
+    lines = done.stdout.decode().splitlines()
+    assert any(line.startswith("thinking: ") for line in lines)
+    assert lines[-1].startswith("[prompt ")
 
 
 def test_help_lists_every_command() -> None:
     _, err = chat("/help\n/stats\n")
     for name in ("/exit", "/retry", "/think", "/system", "/new"):
         assert name in err
-    assert "0 answers" in err
+    assert "answers 0;" in err
 
 
 def test_without_plain_the_chat_says_what_to_add() -> None:

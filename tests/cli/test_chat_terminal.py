@@ -72,8 +72,7 @@ def test_ctrl_c_ends_the_answer_and_the_chat_goes_on(endless_model: Path) -> Non
     with Terminal(endless_model, "--temperature", "0", "--think", "off") as terminal:
         terminal.wait_for("you: ")
         terminal.type("Tell me a story\n")
-        terminal.wait_for("glm: ")
-        terminal.wait_for("left\r\x1b[K")  # the prompt has been read
+        terminal.wait_for("\r\x1b[Kglm: ")  # the label stands where the status stood
         terminal.type("\x03")
         assert "cancelled" in terminal.wait_for("you: ")
         terminal.type("/retry\n")
