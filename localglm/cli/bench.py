@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localglm.cli.request_options import Chosen, engine_options
+from localglm.errors import UsageError
 from localglm.units import size_text
 
 if TYPE_CHECKING:
     from localglm.engine.client import Engine
-    from localglm.engine.protocol import Done, Opened
+    from localglm.engine.protocol import Done, Opened, OpenModel
 
 _WARM_PROMPT = 32
 _WARM_GENERATE = 2
@@ -38,11 +39,11 @@ def command(model: Path, prompt: int, generate: int, as_json: bool, **flags: Any
     from localglm.engine.client import Engine  # noqa: PLC0415
 
     chosen = Chosen.of(flags)
+    request = _open_request(chosen, model, prompt + generate)
     with Screen() as screen, Engine() as engine:
-        opened = engine.open_model(
-            chosen.open_model(model, prompt + generate),
-            lambda event: screen.status(loading_text(event)),
-        )
+        opened = engine.open_model(request, lambda event: screen.status(loading_text(event)))
+        for note in opened.notes:
+            screen.line(f"note: {note}")
         screen.status("warming up")
         warm = min(prompt, _WARM_PROMPT), min(generate, _WARM_GENERATE)
         _measure(engine, *warm, session="warm-up")
@@ -54,6 +55,23 @@ def command(model: Path, prompt: int, generate: int, as_json: bool, **flags: Any
             screen.json(json.dumps(result))
         else:
             screen.answer("".join(f"{line}\n" for line in _lines(result)))
+
+
+def _open_request(chosen: Chosen, model: Path, tokens: int) -> OpenModel:
+    """Return the request that opens a model with room for ``tokens``.
+
+    Raises: UsageError when the context that was asked for has less.
+    """
+    from msgspec.structs import replace  # noqa: PLC0415
+
+    request = chosen.open_model(model, tokens)
+    if request.context is not None and request.context < tokens:
+        raise UsageError(
+            f"--prompt and --generate need {tokens} tokens and the context holds {request.context}",
+            why=f"the context was set by {chosen.loaded.origins['engine.context']}",
+            try_=f"--context {tokens}, or fewer tokens",
+        )
+    return replace(request, needs_text=False)
 
 
 def _measure(engine: Engine, prompt: int, generate: int, session: str) -> Done:
@@ -101,9 +119,10 @@ def _result(opened: Opened, done: Done) -> dict[str, Any]:
 
 def _lines(result: dict[str, Any]) -> list[str]:
     read, rate = result["prompt_tokens"], result["prefill_tokens_per_s"]
+    tokens = "1 token" if read == 1 else f"{read} tokens"
     lines = [
         f"model    {size_text(result['weight_bytes'])} of weights on {result['backend']}",
-        f"prefill  {read} tokens in {result['prefill_s']:.3f} s: {rate:.1f} tok/s",
+        f"prefill  {tokens} in {result['prefill_s']:.3f} s: {rate:.1f} tok/s",
     ]
     if result["decode_tokens_per_s"] is None:
         lines.append(f"decode   not measured: {result['timed_steps']} timed steps")

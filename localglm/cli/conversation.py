@@ -9,6 +9,7 @@ from localglm.cli.answering import Answer, play
 from localglm.cli.screen import closing_text, utf8
 from localglm.engine.protocol import ChatPrompt, Continuation, Message
 from localglm.errors import LocalGlmError, UsageError
+from localglm.text.thinking import Effort
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from localglm.cli.screen import Screen
     from localglm.engine.client import Engine
     from localglm.engine.protocol import Done
-
-_LEVELS = ("off", "low", "high", "max")
 
 
 class Conversation:
@@ -88,6 +87,7 @@ class Conversation:
             self._say(turn[1:])
         elif turn.startswith("/"):
             name, _, rest = turn.strip().partition(" ")
+            name = name.lower()
             name = {"/quit": "/exit", "/bye": "/exit", "/clear": "/new"}.get(name, name)
             if name not in self._commands:
                 raise UsageError(
@@ -176,13 +176,8 @@ class Conversation:
         self._keep(more)
 
     def _think(self, rest: str) -> None:
-        if rest and rest not in _LEVELS:
-            raise UsageError(
-                f"the thinking level {rest!r} is not known",
-                why=f"the levels are {', '.join(_LEVELS)}",
-                try_="use one of these four",
-            )
-        self._level = rest or self._level
+        if rest:
+            self._level = Effort.parse(rest).value
         self._screen.line(f"thinking: {self._level}")
 
     def _thoughts(self, _rest: str) -> None:

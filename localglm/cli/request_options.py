@@ -14,6 +14,7 @@ import click
 from localglm import paths
 from localglm.errors import UsageError
 from localglm.settings.load import Loaded, environment, load
+from localglm.settings.schema import Settings, shown, spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,20 +23,20 @@ if TYPE_CHECKING:
     from localglm.engine.protocol import Generate, OpenModel, Prompt
 
 _ENGINE = {
-    "backend": ("engine.backend", "Where to compute: cpu or reference."),
-    "threads": ("engine.threads", "Worker threads, or auto."),
+    "backend": ("engine.backend", "Where to compute."),
+    "threads": ("engine.threads", "Worker threads."),
     "context": ("engine.context", "Tokens the conversation may hold."),
     "chunk": ("engine.chunk", "Prompt tokens per pass; never changes the answer."),
-    "cache-type": ("engine.cache_type", "Type of the caches: f16 or f32."),
+    "cache-type": ("engine.cache_type", "Type of the caches."),
 }
 _ANSWER = {
-    "think": ("thinking.level", "How much to think first: off, low, high or max."),
-    "max-tokens": ("answer.max_tokens", "Longest answer in tokens, or none."),
+    "think": ("thinking.level", "How much to think first."),
+    "max-tokens": ("answer.max_tokens", "Longest answer in tokens."),
     "temperature": ("sampling.temperature", "Spread of the choice; 0 takes the likeliest token."),
     "top-p": ("sampling.top_p", "Keep the likeliest tokens up to this share."),
-    "top-k": ("sampling.top_k", "Keep this many of the likeliest tokens, or all."),
+    "top-k": ("sampling.top_k", "Keep this many of the likeliest tokens."),
     "min-p": ("sampling.min_p", "Drop tokens less likely than this share of the best."),
-    "seed": ("sampling.seed", "Start of the random choice, or random."),
+    "seed": ("sampling.seed", "Start of the random choice."),
 }
 _KEYS = {name.replace("-", "_"): key for name, (key, _) in (_ENGINE | _ANSWER).items()}
 
@@ -48,13 +49,22 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def answer_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the flags of an answer, and those no setting stands behind."""
     function = click.option(
-        "--repetition-penalty", type=float, default=1.0, help="Above 1: repeat less."
+        "--repetition-penalty",
+        type=float,
+        default=1.0,
+        help="Above 1: repeat less. [0.1 to 10; default: 1]",
     )(function)
     function = click.option(
-        "--presence-penalty", type=float, default=0.0, help="Above 0: prefer new tokens."
+        "--presence-penalty",
+        type=float,
+        default=0.0,
+        help="Above 0: prefer new tokens. [-2 to 2; default: 0]",
     )(function)
     function = click.option(
-        "--frequency-penalty", type=float, default=0.0, help="Above 0: avoid frequent tokens."
+        "--frequency-penalty",
+        type=float,
+        default=0.0,
+        help="Above 0: avoid frequent tokens. [-2 to 2; default: 0]",
     )(function)
     function = click.option(
         "--stop", multiple=True, metavar="TEXT", help="End the answer before TEXT; repeatable."
@@ -72,8 +82,11 @@ def answer_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def _decorated(
     function: Callable[..., Any], options: Mapping[str, tuple[str, str]]
 ) -> Callable[..., Any]:
-    for name, (_, text) in reversed(list(options.items())):
-        function = click.option(f"--{name}", metavar="VALUE", help=text)(function)
+    for name, (key, text) in reversed(list(options.items())):
+        spec = spec_of(key)
+        default = shown(spec, getattr(Settings(), spec.field))
+        accepts = f"[{spec.accepts}; default: {default}]"
+        function = click.option(f"--{name}", metavar="VALUE", help=f"{text} {accepts}")(function)
     return function
 
 

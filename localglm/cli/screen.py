@@ -1,7 +1,7 @@
 """What a line-mode command writes: answers on standard output, everything else on standard error.
 
-Model text is untrusted: control characters never reach the terminal. A reader that goes away ends
-the output without noise.
+Model text is untrusted: control characters never reach the terminal, while a pipe or a file gets
+the answer as it is. A reader that goes away ends the output without noise.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Screen:
 
         Raises: ReaderGoneError when nobody reads it any more.
         """
-        text = safe(text)
+        text = safe(text) if self._out.isatty() else text
         if not text:
             return
         self._end_aside()

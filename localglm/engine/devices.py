@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+
+import psutil
 
 from localglm.backends.base import Device
 from localglm.errors import DeviceError
@@ -14,12 +17,27 @@ BACKENDS = ("cpu", "reference")
 
 @dataclass(frozen=True, slots=True)
 class DeviceChoice:
-    """What to open. ``threads`` None: all physical cores; ``isa`` None: the best one here."""
+    """What to open.
+
+    ``threads`` None: the physical cores this process may use; ``isa`` None: the best one here.
+    """
 
     backend: str = "cpu"
     threads: int | None = None
     isa: str | None = None
     exact_activations: bool = False
+
+
+def processors() -> int:
+    """Return how many logical processors this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)  # only some systems can tell
+    return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
+
+
+def default_threads() -> int:
+    """Return the physical cores, or what this process may use when that is less."""
+    available = processors()
+    return min(psutil.cpu_count(logical=False) or available, available)
 
 
 @contextmanager
@@ -43,7 +61,8 @@ def open_device(choice: DeviceChoice) -> Device:
     if choice.backend == "cpu":
         from localglm.backends.cpu.device import CpuDevice  # noqa: PLC0415 - loads the library
 
-        return CpuDevice(choice.threads, choice.isa, choice.exact_activations)
+        threads = default_threads() if choice.threads is None else choice.threads
+        return CpuDevice(threads, choice.isa, choice.exact_activations)
     if choice.backend == "reference":
         from localglm.backends.reference.device import (  # noqa: PLC0415 - slow, rarely wanted
             ReferenceDevice,

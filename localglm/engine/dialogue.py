@@ -128,7 +128,7 @@ def _too_long(count: str, limit: int) -> RequestError:
     return RequestError(
         f"the prompt has {count} tokens and the context holds {limit}",
         why="no room is left for an answer",
-        try_="open the model with a larger --context, or shorten the prompt",
+        try_="shorten the prompt, start a new conversation, or use a larger --context",
     )
 
 
@@ -150,13 +150,13 @@ class PlainOutput:
 
 
 class ChatOutput:
-    """Thinking and tool calls are split off the answer."""
+    """Thinking is split off the answer; so are tool calls, where tools were offered."""
 
     def __init__(self, stream: Detokeniser, prepared: Prepared) -> None:
         self._stream = stream
         opened = "<|assistant|><think>" if prepared.is_thinking else "<|assistant|>"
         self._splitter = ThinkingSplitter(opened)
-        self._calls = ToolCallParser(prepared.tools)
+        self._calls = ToolCallParser(prepared.tools) if prepared.tools else None
 
     @property
     def is_thinking(self) -> bool:
@@ -170,7 +170,7 @@ class ChatOutput:
     def finish(self) -> list[OutPiece]:
         """Return what was held back; a tool call the output ended in comes as text."""
         out = self._split(self._stream.finish_pieces())
-        return [*out, *_from_calls(self._calls.finish())]
+        return out if self._calls is None else [*out, *_from_calls(self._calls.finish())]
 
     def _split(self, pieces: Iterable[Piece]) -> list[OutPiece]:
         out: list[OutPiece] = []
@@ -178,6 +178,8 @@ class ChatOutput:
             for span in self._splitter.push(piece):
                 if span.part is Part.THOUGHT:
                     out.append(OutPiece("thinking", span.text))
+                elif self._calls is None:
+                    out.append(OutPiece("answer", span.text))
                 else:
                     out += _from_calls(self._calls.push(type(piece)(span.text, span.is_marker)))
         return out

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 import traceback
+from typing import TYPE_CHECKING
 
-from localglm import errors
+from localglm import errors, paths
 from localglm.engine.protocol import Failed
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def to_failed(request: int, error: BaseException) -> Failed:
@@ -19,10 +23,11 @@ def to_failed(request: int, error: BaseException) -> Failed:
         )
     if not isinstance(error, errors.LocalGlmError):
         traceback.print_exception(error, file=sys.stderr)
+        kept = keep_traceback(error, paths.log_folder() / "engine-fault.log")
         error = errors.RequestError(
             f"the request failed inside the engine: {type(error).__name__}: {error}",
-            why="this is a fault of localglm; its log has the details",
-            try_="repeat the request, and report it if it fails again",
+            why="this is a fault of localglm",
+            try_=f"repeat the request, and report it{kept} if it fails again",
         )
     return Failed(
         request=request,
@@ -31,6 +36,16 @@ def to_failed(request: int, error: BaseException) -> Failed:
         why=error.why,
         try_=error.try_,
     )
+
+
+def keep_traceback(error: BaseException, file: Path) -> str:
+    """Write the traceback of ``error`` to ``file``; return words that point there, if it went."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+    except OSError:
+        return ""
+    return f" with {file}"
 
 
 def to_error(event: Failed) -> errors.LocalGlmError:

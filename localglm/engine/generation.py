@@ -115,7 +115,7 @@ class Generation:
             raise RequestError(
                 f"the prompt has {prompt} tokens and the context holds {context}",
                 why="no room is left for an answer",
-                try_="open the model with a larger --context, or shorten the prompt",
+                try_="shorten the prompt, start a new conversation, or use a larger --context",
             )
         if wanted is not None and prompt + wanted > context:
             raise RequestError(

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from localglm.engine.devices import DeviceChoice, open_device
+from localglm.engine.bare_text import BareText
+from localglm.engine.devices import DeviceChoice, open_device, processors
 from localglm.engine.dialogue import Dialogue
 from localglm.engine.model_port import ModelFacts
 from localglm.errors import ModelFileError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from localglm.backends.base import Device, MemoryReport
-    from localglm.engine.model_port import LoadProgress
+    from localglm.engine.model_port import LoadProgress, TextPort
     from localglm.engine.protocol import OpenModel
     from localglm.gguf import ModelFile
     from localglm.model.inventory import Survey
@@ -105,6 +106,7 @@ class OpenedFile:
         self.watch = FileWatch({path: FileMark.of(path) for path in file.paths})
         self._request = request
         self._template: ChatTemplate | None = None
+        self.text: TextPort
 
     def load(self, progress: LoadProgress) -> OpenedFile:
         """Check the set, load the weights and build the text side."""
@@ -118,13 +120,9 @@ class OpenedFile:
         )
         self.model = Model(geometry, weights, self.device)
         progress("reading the vocabulary", 0, 1)
-        tokenizer = Tokenizer.from_metadata(self.file.metadata)
-        self._template = ChatTemplate.from_metadata(self.file.metadata)
-        self.text = Dialogue(tokenizer, self._template)
         notes = (
             *found.notes,
-            *tokenizer.notes,
-            *self._template.notes,
+            *self._open_text(geometry.vocabulary),
             *thread_notes(self._request.threads, processors()),
         )
         self.facts = ModelFacts(
@@ -138,6 +136,17 @@ class OpenedFile:
             notes=tuple(dict.fromkeys(notes)),
         )
         return self
+
+    def _open_text(self, vocabulary: int) -> tuple[str, ...]:
+        """Build the text side; returns its notes."""
+        metadata = self.file.metadata
+        if not self._request.needs_text and "tokenizer.ggml.tokens" not in metadata:
+            self.text = BareText(vocabulary)
+            return ("the file has no vocabulary; it is measured with random token ids",)
+        tokenizer = Tokenizer.from_metadata(metadata)
+        self._template = ChatTemplate.from_metadata(metadata)
+        self.text = Dialogue(tokenizer, self._template)
+        return (*tokenizer.notes, *self._template.notes)
 
     def verify(self, *, at_once: bool = False) -> None:
         """Check that the files are still what was opened."""
@@ -158,12 +167,6 @@ class OpenedFile:
             self._template.close()
         self.device.close()
         self.file.close()
-
-
-def processors() -> int:
-    """Return how many logical processors this process may use."""
-    allowed = getattr(os, "sched_getaffinity", None)  # only some systems can tell
-    return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
 
 
 def thread_notes(wanted: int | None, available: int) -> list[str]:

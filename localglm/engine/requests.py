@@ -84,7 +84,10 @@ class Hello(_Request, frozen=True, kw_only=True, tag="hello"):
 
 
 class OpenModel(_Request, frozen=True, kw_only=True, tag="open"):
-    """Open a model; one that is open is closed first. ``context`` None: chosen from the model."""
+    """Open a model; one that is open is closed first. ``context`` None: chosen from the model.
+
+    Without ``needs_text`` a file that has no vocabulary opens too; only ids can be sent to it.
+    """
 
     path: str
     backend: str = "cpu"
@@ -92,6 +95,7 @@ class OpenModel(_Request, frozen=True, kw_only=True, tag="open"):
     context: int | None = None
     chunk: int = 512
     cache_type: CacheType = "f16"
+    needs_text: bool = True
 
 
 class CloseModel(_Request, frozen=True, kw_only=True, tag="close"):

@@ -138,7 +138,7 @@ class Service:
             raise UsageError(
                 f"a context of {request.context} tokens was asked for",
                 why=f"the file says the model reads at most {facts.context_length}",
-                try_=f"use --context {facts.context_length} or less",
+                try_=f"ask for {facts.context_length} or less, prompt and answer together",
             )
         self._table = _Table(request, opened)
         return p.Opened(

@@ -48,6 +48,13 @@ def test_output_that_cannot_be_written_is_three_lines(arguments: list[str]) -> N
     assert len(done.stderr.splitlines()) == 3
 
 
+def test_the_help_tells_what_a_flag_accepts_and_its_default() -> None:
+    text = " ".join(run("ask", "--help").stdout.split())
+    assert "[off, low, high or max; default: high]" in text
+    assert "[16 to 1048576; default: 32768]" in text
+    assert "[0.1 to 10; default: 1]" in text
+
+
 def test_a_reader_that_goes_away_is_no_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)

@@ -13,7 +13,7 @@ from typing import IO, Any
 import psutil
 import pytest
 
-from localglm.engine.opening import processors
+from localglm.engine.devices import processors
 
 MODEL = Path(__file__).parent.parent / "oracle" / "tiny-q8_0.gguf"
 SHORT = ("--max-tokens", "8", "--seed", "3", "--think", "off")
@@ -49,8 +49,7 @@ def test_the_answer_is_on_standard_output_and_the_rest_on_standard_error() -> No
     out, err = run("ask", str(MODEL), "Hello", *SHORT)
     told = as_json("Hello", *SHORT)
     assert told["answer"]
-    shown = "".join(c for c in told["answer"] if c.isprintable() or c in "\n\t")
-    assert out.rstrip("\r\n") == shown.rstrip("\r\n")
+    assert out.rstrip("\n") == told["answer"].rstrip("\n")
     assert "tok/s" in err
     assert "tok/s" not in out
 

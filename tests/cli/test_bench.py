@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.gguf_files import Tiny, write_model
+
 MODEL = Path(__file__).parent.parent / "oracle" / "tiny-q8_0.gguf"
 
 
@@ -49,6 +51,25 @@ def test_a_prompt_beyond_the_file_is_refused_with_both_numbers() -> None:
     err = bench("--prompt", "5000", "--generate", "1", code=2)
     assert "5001" in err
     assert "4096" in err
+
+
+def test_a_context_that_was_asked_for_and_is_too_small_is_refused_by_the_flags() -> None:
+    err = bench("--prompt", "20", "--generate", "10", "--context", "29", code=2)
+    assert "--prompt and --generate need 30 tokens and the context holds 29" in err
+    assert "set by command line" in err
+
+
+def test_a_file_without_a_vocabulary_is_measured(tmp_path: Path) -> None:
+    path = write_model(tmp_path, Tiny(tokenizer=False))
+    done = subprocess.run(
+        [sys.executable, "-m", "localglm", "bench", str(path), "--prompt", "9", "--generate", "3"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=100,
+    )  # fmt: skip
+    assert "prefill  9 tokens" in done.stdout
+    assert "note: the file has no vocabulary" in done.stderr
+    asked = [sys.executable, "-m", "localglm", "ask", str(path), "Hi"]
+    refused = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=100)
+    assert refused.returncode == 3
 
 
 def test_the_text_names_both_rates() -> None:

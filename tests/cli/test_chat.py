@@ -52,7 +52,8 @@ def test_a_bad_command_or_level_is_named_and_the_chat_goes_on() -> None:
 
 
 def test_the_thinking_level_changes_the_prompt() -> None:
-    out, err = chat("/think high\nHello\n")
+    out, err = chat("/THINK High\nHello\n")
+    assert "thinking: high" in err
     assert "(6 thinking)" in err
     assert out.strip() == ""
 

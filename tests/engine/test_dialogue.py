@@ -100,9 +100,15 @@ def test_a_tool_call_is_an_event_and_a_broken_one_is_text(
     dialogue: Dialogue, tokenizer: Tokenizer
 ) -> None:
     call = "<tool_call>look<arg_key>at</arg_key><arg_value>it</arg_value></tool_call>"
-    assert read(dialogue, tokenizer, OFF, "so " + call) == [("answer", "so "), ("call", "look")]
+    offered = p.ChatPrompt(OFF.messages, "off", tools=({"name": "look", "parameters": {}},))
+    assert read(dialogue, tokenizer, offered, "so " + call) == [("answer", "so "), ("call", "look")]
     cut = "<tool_call>look<arg_key>at"
-    assert read(dialogue, tokenizer, OFF, cut) == [("answer", cut)]
+    assert read(dialogue, tokenizer, offered, cut) == [("answer", cut)]
+
+
+def test_a_tool_call_without_tools_is_text(dialogue: Dialogue, tokenizer: Tokenizer) -> None:
+    call = "<tool_call>look<arg_key>at</arg_key><arg_value>it</arg_value></tool_call>"
+    assert read(dialogue, tokenizer, OFF, "so " + call) == [("answer", "so " + call)]
 
 
 def test_stop_strings_work_across_tokens_of_the_answer_only(

@@ -439,9 +439,16 @@ def test_a_bad_value_from_a_file_that_changed_is_blamed_on_the_change(
 @pytest.mark.parametrize(
     ("fault", "kind"), [("memory_at", "MemoryShortError"), ("raise_at", "RequestError")]
 )
-def test_a_fault_inside_a_pass_ends_one_request(toy_file: Any, fault: str, kind: str) -> None:
+def test_a_fault_inside_a_pass_ends_one_request(
+    toy_file: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, kind: str
+) -> None:
+    monkeypatch.setattr("localglm.paths.log_folder", lambda: tmp_path / "log")
     bench = Bench(toy_file(**{fault: 4}))
-    assert bench.ask("abcdef").kind == kind
+    failed = bench.ask("abcdef")
+    assert failed.kind == kind
+    kept = tmp_path / "log" / "engine-fault.log"
+    assert kept.exists() == (fault == "raise_at") == (str(kept) in failed.try_)
+    assert not kept.exists() or "a fault of the toy" in kept.read_text()
     assert bench.opened is not None
     bench.opened.model.behaviour.clear()
     assert bench.ask("abcdef", max_tokens=3).reason == "length"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from localglm.engine.devices import default_threads, processors
 from localglm.engine.opening import (
     FileMark,
     FileWatch,
     open_model_file,
-    processors,
     thread_notes,
     token_bytes,
 )
@@ -91,6 +91,16 @@ def test_more_threads_than_processors_are_told_and_obeyed() -> None:
     (note,) = thread_notes(9, 4)
     assert note.startswith("9 threads were asked for and 4 can run")
     assert processors() >= 1
+
+
+def test_the_default_threads_are_those_this_process_may_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("psutil.cpu_count", lambda *, logical: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {3, 4}, raising=False)
+    assert default_threads() == 2
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(128)), raising=False)
+    assert default_threads() == 64
 
 
 def test_a_look_at_once_does_not_wait_for_the_next_interval(tmp_path: Path) -> None:

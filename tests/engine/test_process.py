@@ -349,6 +349,14 @@ def test_stopping_after_an_error_does_not_wait_for_a_running_answer(toy_file: An
     assert engine.pid is None
 
 
+def test_a_closed_model_answers_nothing(toy_engine: Engine, toy_file: Any) -> None:
+    open_file(toy_engine, toy_file())
+    toy_engine.close_model()
+    assert fail(toy_engine).what == "no model is open"
+    open_file(toy_engine, toy_file())
+    assert finish(toy_engine).reason == "length"
+
+
 def test_kept_states_through_the_client(toy_engine: Engine, toy_file: Any) -> None:
     open_file(toy_engine, toy_file())
     finish(toy_engine)
