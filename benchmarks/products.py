@@ -22,7 +22,7 @@ from build_tools.native import build
 from localglm.arrays import F32, U8
 from localglm.quant.types import Family, StorageType
 
-ISAS = {"portable": 0, "avx2": 1, "neon": 2}
+ISAS = {"portable": 0, "avx2": 1, "neon": 2, "avx512": 3}
 TOKENS = 64
 BYTES_IN_ROTATION = 256 << 20
 

@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CPU = ROOT / "localglm" / "backends" / "cpu"
 SOURCE = CPU / "csrc"
 TABLES = SOURCE / "generated" / "lg_tables.h"
+MAKES_TABLES = ROOT / "build_tools" / "tables.py"
 NATIVE = CPU / "_native"
 
 FLAGS = (
@@ -49,7 +50,11 @@ class Target:
     position_independent: bool
 
 
-_X86 = (("portable", "x86_64"), ("avx2", "x86_64_v3"))
+_X86 = (
+    ("portable", "x86_64"),
+    ("avx2", "x86_64_v3"),
+    ("avx512", "x86_64_v4+avx512vnni+avx512vbmi"),
+)
 _ARM = (("portable", "generic"), ("neon", "generic+v8_2a+dotprod"))
 TARGETS = {
     target.triple: target
@@ -88,7 +93,7 @@ def build(target: str | None = None, out_dir: Path | None = None) -> Path:
     chosen = TARGETS[triple]
     place = NATIVE if out_dir is None else out_dir
     library, stamp = place / chosen.library, place / (chosen.library + ".stamp")
-    if not TABLES.exists():
+    if not TABLES.exists() or TABLES.stat().st_mtime_ns < MAKES_TABLES.stat().st_mtime_ns:
         _run([sys.executable, "-m", "build_tools.tables"], cwd=ROOT)
     digest = _digest(chosen)
     if library.exists() and stamp.exists() and stamp.read_text() == digest:

@@ -37,6 +37,9 @@ PREAMBLE = """\
  *   lg_iq3s_grid[512]     4 unsigned magnitudes (1 to 15, odd)
  *   lg_ksigns_iq2xs[128]  bit k set: value k of the group of 8 is negative
  *   lg_kvalues_iq4nl[16]  signed values of the 4-bit codes of IQ4_NL and IQ4_XS
+ *   lg_iq2xxs_ranks[512]  the grid with each magnitude as its rank among all, 2 bits a value:
+ *                         the low bytes of all entries, then their high bytes
+ *   lg_iq3xxs_ranks[512]  the same with 3 bits a value
  */
 #ifndef LG_TABLES_H
 #define LG_TABLES_H
@@ -82,9 +85,20 @@ def c_array(name: str, table: Array) -> str:
     return f"static const {kind} lg_{name}[{len(items)}] = {{\n    {body},\n}};\n"
 
 
+def ranks_of(grid: Array, bits: int) -> Array:
+    """Return the packed ranks of a grid: low bytes of all entries, then high bytes."""
+    ranks = np.searchsorted(np.unique(grid), grid).astype(np.uint16)
+    packed = np.bitwise_or.reduce(ranks << (bits * np.arange(grid.shape[1])).astype(np.uint16), 1)
+    return packed.astype("<u2").view(np.uint8).reshape(-1, 2).T.reshape(-1)
+
+
 def render_header(tables: dict[str, Array]) -> str:
     """Return the text of the C header."""
-    arrays = "\n".join(c_array(name, table) for name, table in tables.items())
+    ranks = {
+        "iq2xxs_ranks": ranks_of(tables["iq2xxs_grid"], 2),
+        "iq3xxs_ranks": ranks_of(tables["iq3xxs_grid"], 3),
+    }
+    arrays = "\n".join(c_array(name, table) for name, table in (tables | ranks).items())
     return f"{PREAMBLE}\n{arrays}\n#endif\n"
 
 

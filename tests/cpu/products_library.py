@@ -9,7 +9,7 @@ import numpy as np
 from build_tools.native import build
 from localglm.quant.types import Family, StorageType
 
-ISAS = {"portable": 0, "avx2": 1, "neon": 2}
+ISAS = {"portable": 0, "avx2": 1, "neon": 2, "avx512": 3}
 BY_NAME = {kind.name: kind for kind in StorageType}
 
 

@@ -25,7 +25,7 @@ from localglm.errors import (
 FOLDER = Path(__file__).parent / "_native"
 """Where the build puts the library."""
 
-ISA_IDS = {"portable": 0, "avx2": 1, "neon": 2}
+ISA_IDS = {"portable": 0, "avx2": 1, "neon": 2, "avx512": 3}
 """Instruction sets by name; the numbers are those of csrc/lg_isa.h."""
 
 _ACCESS_VIOLATION = 0xC0000005

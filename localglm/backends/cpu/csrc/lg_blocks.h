@@ -43,9 +43,16 @@ typedef void (*lg_decode_fn)(const uint8_t *row, int64_t n, float *out);
 /* Section 1 for one row. q has room for n rounded up to 256, filled with zeros. */
 typedef void (*lg_quantise_fn)(const float *x, int64_t n, int8_t *q, float *d, int16_t *sum);
 
+/* y[t][at + r] = row r . x[t] for count <= 16 neighbouring rows and any number of tokens. room has
+ * lg_panel_bytes(n), at a multiple of 64. */
+typedef void (*lg_panel_fn)(const uint8_t *row, int64_t row_bytes, int count, int64_t n, const lg_row *x,
+                            int64_t tokens, float *const *y, int64_t at, void *room);
+
+/* A type has four and eight, or else two and panel. */
 typedef struct {
-    lg_dot_fn one, four, eight;
+    lg_dot_fn one, two, four, eight;
     lg_decode_fn decode;
+    lg_panel_fn panel;
 } lg_kernel;
 
 typedef struct {
@@ -54,7 +61,10 @@ typedef struct {
 } lg_kernel_set;
 
 /* The kernels of one instruction set, one definition per compilation of kernels/dot_table.c. */
-extern const lg_kernel_set lg_kernels_portable, lg_kernels_avx2, lg_kernels_neon;
+extern const lg_kernel_set lg_kernels_portable, lg_kernels_avx2, lg_kernels_neon, lg_kernels_avx512;
+
+/* Memory a panel of n columns needs: for 256 of them a decoded block and the offsets of eight tokens. */
+static inline int64_t lg_panel_bytes(int64_t n) { return (n + 255) / 256 * (5760 + 8 * 16 * 4); }
 
 static inline uint16_t lg_load16(const uint8_t *p) {
     uint16_t u;

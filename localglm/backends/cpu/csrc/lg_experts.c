@@ -57,8 +57,8 @@ typedef struct {
 typedef struct {
     const pair_groups *groups;
     side first, second; /* second.weight NULL in the down pass */
-    float *scratch;
-    int64_t rows, scratch_cols, chunk, chunks;
+    lg_scratch scratch;
+    int64_t rows, chunk, chunks;
     int has_limit;
     float limit;
 } experts_task;
@@ -75,7 +75,7 @@ static float activate(const experts_task *task, float gate, float up) {
 
 static void expert_chunks(void *context, int64_t begin, int64_t end, int worker) {
     const experts_task *task = context;
-    float *scratch = task->scratch ? task->scratch + worker * task->scratch_cols : NULL;
+    void *scratch = lg_scratch_of(&task->scratch, worker);
     for (int64_t item = begin; item < end; item++) {
         int64_t g = item / task->chunks, row = item % task->chunks * task->chunk;
         int64_t count = task->rows - row < task->chunk ? task->rows - row : task->chunk;
@@ -97,7 +97,8 @@ typedef struct {
     pair_groups groups;
     lg_acts gate_acts, up_acts, down_acts;
     lg_row *gate_x, *up_x;
-    float *hidden, **gate_y, **up_y, **down_y, *scratch;
+    float *hidden, **gate_y, **up_y, **down_y;
+    lg_scratch scratch;
 } ffn;
 
 static void ffn_free(ffn *s) {
@@ -111,7 +112,7 @@ static void ffn_free(ffn *s) {
     free(s->gate_y);
     free(s->up_y);
     free(s->down_y);
-    free(s->scratch);
+    lg_scratch_free(&s->scratch);
 }
 
 static int ffn_weights(ffn *s, const lg_kernel_set *set, int exact, const lg_experts *e) {
@@ -122,17 +123,20 @@ static int ffn_weights(ffn *s, const lg_kernel_set *set, int exact, const lg_exp
 }
 
 static int ffn_memory(ffn *s, const lg_experts *e, int64_t pairs, int threads) {
-    int64_t wide = e->d > e->f ? e->d : e->f;
-    int decodes = s->gate.decode || s->up.decode || s->down.decode;
+    int64_t bytes = 0;
+    const lg_weight *sides[3] = {&s->gate, &s->up, &s->down};
+    for (int i = 0; i < 3; i++) {
+        int64_t needs = lg_scratch_bytes(sides[i], pairs); /* no expert meets more tokens than there are pairs */
+        bytes = needs > bytes ? needs : bytes;
+    }
     s->gate_x = malloc((size_t)pairs * sizeof *s->gate_x);
     s->up_x = malloc((size_t)pairs * sizeof *s->up_x);
     s->gate_y = malloc((size_t)pairs * sizeof *s->gate_y);
     s->up_y = malloc((size_t)pairs * sizeof *s->up_y);
     s->down_y = malloc((size_t)pairs * sizeof *s->down_y);
     s->hidden = malloc((size_t)(2 * pairs * e->f) * sizeof *s->hidden);
-    s->scratch = decodes ? malloc((size_t)(threads * wide) * sizeof *s->scratch) : NULL;
     int have = s->gate_x && s->up_x && s->gate_y && s->up_y && s->down_y && s->hidden;
-    return have && (!decodes || s->scratch) ? LG_OK : LG_NO_MEMORY;
+    return have ? lg_scratch_init(&s->scratch, bytes, threads) : LG_NO_MEMORY;
 }
 
 /* Place p reads token pair / used and writes row pair of y. */
@@ -156,7 +160,7 @@ static void run_pass(lg_pool *pool, experts_task task) {
 
 static int ffn_run(ffn *s, lg_pool *pool, const lg_kernel_set *set, const lg_experts *e, const float *x,
                    int64_t tokens, int64_t used, float *y) {
-    int64_t pairs = tokens * used, wide = e->d > e->f ? e->d : e->f;
+    int64_t pairs = tokens * used;
     int code = ffn_memory(s, e, pairs, lg_pool_threads(pool));
     if (code == LG_OK) code = lg_acts_init(&s->gate_acts, pool, set, s->gate.family, x, tokens, e->d);
     if (code == LG_OK && s->up.family != s->gate.family)
@@ -169,7 +173,6 @@ static int ffn_run(ffn *s, lg_pool *pool, const lg_kernel_set *set, const lg_exp
         .second = {&s->up, s->up_x, s->up_y},
         .scratch = s->scratch,
         .rows = e->f,
-        .scratch_cols = wide,
         .has_limit = e->has_limit,
         .limit = e->limit,
     };

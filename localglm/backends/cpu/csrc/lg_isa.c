@@ -10,11 +10,13 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* The operating system saves the 256-bit registers (bits 1 and 2 of XCR0). */
-static int saves_wide_registers(void) {
+/* What the operating system saves, bits of XCR0: 256-bit registers; masks and all of the 512-bit registers. */
+enum { SAVES_256 = 0x06, SAVES_512 = 0xe6 };
+
+static int saves_registers(unsigned wanted) {
     unsigned low, high;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    return (low & 6) == 6;
+    return (low & wanted) == wanted;
 }
 
 /* Everything the kernels may use when compiled for x86-64-v3. */
@@ -23,16 +25,24 @@ static int has_avx2(void) {
     const unsigned leaf7 = (1u << 3) | (1u << 5) | (1u << 8); /* BMI1, AVX2, BMI2 */
     const unsigned lzcnt = 1u << 5;
     unsigned a, b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || (c & leaf1) != leaf1 || !saves_wide_registers()) return 0;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || (c & leaf1) != leaf1 || !saves_registers(SAVES_256)) return 0;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & leaf7) != leaf7) return 0;
     return __get_cpuid(0x80000001u, &a, &b, &c, &d) && (c & lzcnt) == lzcnt;
 }
 
+/* Everything the kernels may use when compiled for x86-64-v4 with VNNI and VBMI. */
+static int has_avx512(void) {
+    const unsigned leaf7 = (1u << 16) | (1u << 17) | (1u << 28) | (1u << 30) | (1u << 31); /* F, DQ, CD, BW, VL */
+    const unsigned tables = (1u << 1) | (1u << 11); /* VBMI, VNNI */
+    unsigned a, b, c, d;
+    if (!has_avx2() || !saves_registers(SAVES_512)) return 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & leaf7) == leaf7 && (c & tables) == tables;
+}
+
 /* Asked once: in a virtual machine each question costs tens of microseconds. */
-static int has_avx2_once(void) {
-    static _Atomic int known; /* 0 not asked, 1 no, 2 yes */
-    int answer = known;
-    if (answer == 0) known = answer = 1 + has_avx2();
+static int once(_Atomic int *known, int (*ask)(void)) { /* 0 not asked, 1 no, 2 yes */
+    int answer = *known;
+    if (answer == 0) *known = answer = 1 + ask();
     return answer == 2;
 }
 #endif
@@ -40,7 +50,9 @@ static int has_avx2_once(void) {
 int lg_isa_supported(int isa) {
     if (isa == LG_ISA_PORTABLE) return 1;
 #if defined(__x86_64__)
-    if (isa == LG_ISA_AVX2) return has_avx2_once();
+    static _Atomic int avx2, avx512;
+    if (isa == LG_ISA_AVX2) return once(&avx2, has_avx2);
+    if (isa == LG_ISA_AVX512) return once(&avx512, has_avx512);
 #elif defined(__APPLE__)
     if (isa == LG_ISA_NEON) return 1; /* every Apple arm64 processor has the dot-product instructions */
 #elif defined(__linux__) && defined(__aarch64__)

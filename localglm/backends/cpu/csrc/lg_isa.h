@@ -1,5 +1,5 @@
 /* Each file under kernels/ is compiled once per instruction set, with LG_ISA naming it; LG_NAME makes the
- * symbols distinct. Ids: 0 portable, 1 AVX2 + FMA, 2 NEON. */
+ * symbols distinct. Ids: 0 portable, 1 AVX2 + FMA, 2 NEON, 3 AVX-512 with VNNI and VBMI. */
 #ifndef LG_ISA_H
 #define LG_ISA_H
 
@@ -13,7 +13,7 @@
 #define LG_EXPORT __attribute__((visibility("default")))
 #endif
 
-enum { LG_ISA_PORTABLE = 0, LG_ISA_AVX2 = 1, LG_ISA_NEON = 2, LG_ISA_COUNT = 3 };
+enum { LG_ISA_PORTABLE = 0, LG_ISA_AVX2 = 1, LG_ISA_NEON = 2, LG_ISA_AVX512 = 3, LG_ISA_COUNT = 4 };
 
 /* 1 when this library holds kernels for the instruction set and this processor can run them. */
 LG_EXPORT int lg_isa_supported(int isa);

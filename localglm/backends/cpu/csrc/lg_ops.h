@@ -12,18 +12,23 @@
 
 enum { LG_NUMERIC = 6 }; /* a NaN where a choice must be made */
 
+#define LG_DECLARE_FOR(name, isa) void name##_##isa(void *, int64_t, int64_t, int)
 #if defined(__x86_64__)
-#define LG_WIDE(name) name##_avx2
-#define LG_WIDE_ID LG_ISA_AVX2
+#define LG_DECLARE(name)            \
+    LG_DECLARE_FOR(name, portable); \
+    LG_DECLARE_FOR(name, avx2);     \
+    LG_DECLARE_FOR(name, avx512)
+#define LG_TASKS(name)                                              \
+    ((const lg_task[LG_ISA_COUNT]){[LG_ISA_PORTABLE] = name##_portable, \
+                                   [LG_ISA_AVX2] = name##_avx2,     \
+                                   [LG_ISA_AVX512] = name##_avx512})
 #else
-#define LG_WIDE(name) name##_neon
-#define LG_WIDE_ID LG_ISA_NEON
-#endif
-#define LG_DECLARE(name)                                 \
-    void name##_portable(void *, int64_t, int64_t, int); \
-    void LG_WIDE(name)(void *, int64_t, int64_t, int)
+#define LG_DECLARE(name)            \
+    LG_DECLARE_FOR(name, portable); \
+    LG_DECLARE_FOR(name, neon)
 #define LG_TASKS(name) \
-    ((const lg_task[LG_ISA_COUNT]){[LG_ISA_PORTABLE] = name##_portable, [LG_WIDE_ID] = LG_WIDE(name)})
+    ((const lg_task[LG_ISA_COUNT]){[LG_ISA_PORTABLE] = name##_portable, [LG_ISA_NEON] = name##_neon})
+#endif
 
 static inline int lg_dispatch(lg_pool *pool, int isa, const lg_task *tasks, void *context, int64_t count,
                               int64_t grain) {

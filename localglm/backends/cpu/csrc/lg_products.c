@@ -38,13 +38,13 @@ typedef struct {
     const lg_weight *weight;
     const lg_row *x; /* [heads, tokens] */
     float **y;       /* [heads, tokens] */
-    float *scratch;
+    lg_scratch scratch;
     int64_t rows, tokens, chunk, chunks;
 } matmul_task;
 
 static void matmul_chunks(void *context, int64_t begin, int64_t end, int worker) {
     const matmul_task *task = context;
-    float *scratch = task->scratch ? task->scratch + worker * task->weight->cols : NULL;
+    void *scratch = lg_scratch_of(&task->scratch, worker);
     for (int64_t item = begin; item < end; item++) {
         int64_t head = item / task->chunks, row = item % task->chunks * task->chunk;
         int64_t count = task->rows - row < task->chunk ? task->rows - row : task->chunk;
@@ -57,10 +57,10 @@ static void matmul_chunks(void *context, int64_t begin, int64_t end, int worker)
 static int run_heads(lg_pool *pool, const lg_weight *weight, const lg_acts *acts, int64_t heads, int64_t rows,
                      int64_t tokens, float *y) {
     int threads = lg_pool_threads(pool);
-    float *scratch = NULL;
+    lg_scratch scratch = {NULL, NULL, 0};
     lg_row *x = malloc((size_t)(heads * tokens) * sizeof *x);
     float **out = malloc((size_t)(heads * tokens) * sizeof *out);
-    int code = x && out ? lg_scratch_init(&scratch, weight, threads) : LG_NO_MEMORY;
+    int code = x && out ? lg_scratch_init(&scratch, lg_scratch_bytes(weight, tokens), threads) : LG_NO_MEMORY;
     if (code == LG_OK) {
         for (int64_t h = 0; h < heads; h++)
             for (int64_t t = 0; t < tokens; t++) {
@@ -71,7 +71,7 @@ static int run_heads(lg_pool *pool, const lg_weight *weight, const lg_acts *acts
         matmul_task task = {weight, x, out, scratch, rows, tokens, chunk, chunks};
         lg_pool_run(pool, matmul_chunks, &task, heads * chunks, 1);
     }
-    free(scratch);
+    lg_scratch_free(&scratch);
     free(out);
     free(x);
     return code;

@@ -10,6 +10,7 @@ const lg_kernel_set *lg_kernels_of(int isa) {
     switch (isa) {
 #if defined(__x86_64__)
     case LG_ISA_AVX2: return &lg_kernels_avx2;
+    case LG_ISA_AVX512: return &lg_kernels_avx512;
 #elif defined(__aarch64__)
     case LG_ISA_NEON: return &lg_kernels_neon;
 #endif
@@ -83,11 +84,33 @@ void lg_acts_free(lg_acts *acts) {
     *acts = (lg_acts){NULL, NULL};
 }
 
-int lg_scratch_init(float **out, const lg_weight *weight, int threads) {
-    *out = NULL;
-    if (!weight->decode) return LG_OK;
-    *out = malloc((size_t)threads * (size_t)weight->cols * sizeof **out);
-    return *out ? LG_OK : LG_NO_MEMORY;
+/* From this many tokens on, decoding rows into a panel pays for itself. */
+enum { PANEL_TOKENS = 3, PANEL_ROWS = 16 };
+
+static int takes_panels(const lg_weight *weight, int64_t tokens) {
+    return !weight->decode && weight->kernel->panel && tokens >= PANEL_TOKENS;
+}
+
+int64_t lg_scratch_bytes(const lg_weight *weight, int64_t tokens) {
+    if (weight->decode) return weight->cols * (int64_t)sizeof(float);
+    return takes_panels(weight, tokens) ? lg_panel_bytes(weight->cols) : 0;
+}
+
+int lg_scratch_init(lg_scratch *scratch, int64_t bytes, int threads) {
+    *scratch = (lg_scratch){NULL, NULL, (bytes + 63) / 64 * 64};
+    if (bytes == 0) return LG_OK;
+    scratch->memory = malloc((size_t)scratch->bytes * (size_t)threads + 64);
+    scratch->first = (uint8_t *)(((uintptr_t)scratch->memory + 63) / 64 * 64);
+    return scratch->memory ? LG_OK : LG_NO_MEMORY;
+}
+
+void lg_scratch_free(lg_scratch *scratch) {
+    free(scratch->memory);
+    *scratch = (lg_scratch){NULL, NULL, 0};
+}
+
+void *lg_scratch_of(const lg_scratch *scratch, int worker) {
+    return scratch->bytes ? scratch->first + scratch->bytes * worker : NULL;
 }
 
 /* How many of the tokens left one pass takes, and with which kernel; a pass may have fewer than it serves. */
@@ -97,6 +120,7 @@ typedef struct {
 } token_pass;
 
 static token_pass next_pass(const lg_kernel *kernel, int64_t left) {
+    if (left == 2 && kernel->two) return (token_pass){kernel->two, 2, 2};
     if (left >= 8) return (token_pass){kernel->eight, 8, 8};
     if (left == 1) return (token_pass){kernel->one, 1, 1};
     return (token_pass){kernel->four, 4, left < 4 ? (int)left : 4};
@@ -120,8 +144,16 @@ static void stored_rows_times(const lg_kernel *kernel, const uint8_t *row, int64
 }
 
 void lg_rows_times(const lg_weight *weight, int64_t first, int64_t count, const lg_row *x, int64_t tokens,
-                   float *const *y, int64_t at, float *scratch) {
+                   float *const *y, int64_t at, void *scratch) {
     const uint8_t *row = weight->data + first * weight->row_bytes;
+    if (takes_panels(weight, tokens)) {
+        for (int64_t r = 0; r < count; r += PANEL_ROWS) {
+            int here = count - r < PANEL_ROWS ? (int)(count - r) : PANEL_ROWS;
+            weight->kernel->panel(row + r * weight->row_bytes, weight->row_bytes, here, weight->cols, x, tokens, y,
+                                  at + r, scratch);
+        }
+        return;
+    }
     if (!weight->decode) {
         stored_rows_times(weight->kernel, row, weight->row_bytes, weight->cols, count, x, tokens, y, at);
         return;
@@ -135,5 +167,7 @@ void lg_rows_times(const lg_weight *weight, int64_t first, int64_t count, const 
 int64_t lg_chunk_rows(const lg_weight *weight, int64_t rows, int threads) {
     int64_t by_bytes = 65536 / weight->row_bytes, by_threads = rows / (4 * (int64_t)threads);
     int64_t chunk = by_bytes < by_threads ? by_bytes : by_threads;
-    return chunk < 1 ? 1 : chunk;
+    if (weight->kernel->panel) chunk = (chunk + PANEL_ROWS / 2) / PANEL_ROWS * PANEL_ROWS;
+    if (chunk < 1) chunk = weight->kernel->panel ? PANEL_ROWS : 1;
+    return chunk;
 }

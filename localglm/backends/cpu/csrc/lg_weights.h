@@ -32,14 +32,25 @@ int lg_acts_init(lg_acts *acts, lg_pool *pool, const lg_kernel_set *set, int fam
                  int64_t count, int64_t cols);
 void lg_acts_free(lg_acts *acts);
 
-/* Room for one decoded row per worker; *out stays NULL when the weight needs none. */
-int lg_scratch_init(float **out, const lg_weight *weight, int threads);
+/* Scratch memory, a piece per worker, each at a multiple of 64. */
+typedef struct {
+    void *memory;
+    uint8_t *first;
+    int64_t bytes;
+} lg_scratch;
+
+/* What lg_rows_times needs of one piece for up to `tokens` tokens; 0 when it needs none. */
+int64_t lg_scratch_bytes(const lg_weight *weight, int64_t tokens);
+/* LG_OK or LG_NO_MEMORY. Free with lg_scratch_free. */
+int lg_scratch_init(lg_scratch *scratch, int64_t bytes, int threads);
+void lg_scratch_free(lg_scratch *scratch);
+void *lg_scratch_of(const lg_scratch *scratch, int worker);
 
 /* y[t][at + r] = row first + r of the weight times x[t], r in [0, count). scratch is this worker's. */
 void lg_rows_times(const lg_weight *weight, int64_t first, int64_t count, const lg_row *x, int64_t tokens,
-                   float *const *y, int64_t at, float *scratch);
+                   float *const *y, int64_t at, void *scratch);
 
-/* Rows one task takes: about 64 KiB of weights, and enough tasks for all threads. */
+/* Rows one task takes: about 64 KiB of weights, and enough tasks for all threads; whole panels if any. */
 int64_t lg_chunk_rows(const lg_weight *weight, int64_t rows, int threads);
 
 #endif

@@ -2,7 +2,19 @@
 #include "../lg_math.h"
 #include "dot_types.h"
 
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+#include <immintrin.h>
+
+typedef __m512 (*lg_widen16)(const uint8_t *p);
+LG_INLINE __m512 widen16_f32(const uint8_t *p) { return _mm512_loadu_ps(p); }
+LG_INLINE __m512 widen16_f16(const uint8_t *p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+LG_INLINE __m512 widen16_bf16(const uint8_t *p) {
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+#elif defined(__AVX2__)
 #include <immintrin.h>
 
 typedef __m256 (*lg_widen8)(const uint8_t *p);
@@ -27,7 +39,28 @@ LG_INLINE void add_elements(const uint8_t *row, int64_t begin, int64_t n, const 
     for (int64_t i = begin; i < n; i++) a[i & 31] = lg_fma(widen(row + i * bytes), x[i], a[i & 31]);
 }
 
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+/* Sixteen of the 32 partials a vector; eight tokens take half the registers. */
+LG_INLINE void dot_float(const uint8_t *row, int64_t n, const lg_row *x, float *y, int tokens, int bytes,
+                         lg_widen widen, lg_widen16 widen16) {
+    __m512 a[LG_TILE][2];
+    for (int t = 0; t < tokens; t++) a[t][0] = a[t][1] = _mm512_setzero_ps();
+    int64_t whole = n / 32 * 32;
+    for (int64_t i = 0; i < whole; i += 32)
+        for (int k = 0; k < 2; k++) {
+            __m512 w = widen16(row + (i + 16 * k) * bytes);
+            for (int t = 0; t < tokens; t++)
+                a[t][k] = _mm512_fmadd_ps(w, _mm512_loadu_ps(x[t].x + i + 16 * k), a[t][k]);
+        }
+    for (int t = 0; t < tokens; t++) {
+        float partials[32];
+        for (int k = 0; k < 2; k++) _mm512_storeu_ps(partials + 16 * k, a[t][k]);
+        add_elements(row, whole, n, x[t].x, partials, bytes, widen);
+        y[t] = lg_tree32(partials);
+    }
+}
+#define DOT_FLOAT(type, tokens) dot_float(row, n, x, y, tokens, bytes_##type, widen_##type, widen16_##type)
+#elif defined(__AVX2__)
 LG_INLINE void dot_float(const uint8_t *row, int64_t n, const lg_row *x, float *y, int tokens, int bytes,
                          lg_widen widen, lg_widen8 widen8) {
     __m256 a[4][4];

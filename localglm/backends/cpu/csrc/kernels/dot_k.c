@@ -1,12 +1,15 @@
 /* Products and decoding of the K types. */
 #include "dot_k_unpack.h"
 #include "dot_super.h"
-#if defined(__AVX2__)
+#if defined(LG_HAS_PANELS)
+#include "dot_k_avx512.h"
+#include "dot_panel_avx512.h"
+#elif defined(__AVX2__)
 #include "dot_k_avx2.h"
 #endif
 
-SUPER_TYPE(q2_k, 84, 1.0f, LG_HAS_MIN)
-SUPER_TYPE(q3_k, 110, 1.0f, LG_BIASED)
-SUPER_TYPE(q4_k, 144, 1.0f, LG_HAS_MIN)
-SUPER_TYPE(q5_k, 176, 1.0f, LG_HAS_MIN)
-SUPER_TYPE(q6_k, 210, 1.0f, LG_BIASED)
+SUPER_TYPE(q2_k, 0, 16, 84, 1.0f, LG_HAS_MIN)
+SUPER_TYPE(q3_k, 4, 16, 110, 1.0f, LG_BIASED)
+SUPER_TYPE(q4_k, 0, 32, 144, 1.0f, LG_HAS_MIN)
+SUPER_TYPE(q5_k, 0, 32, 176, 1.0f, LG_HAS_MIN)
+SUPER_TYPE(q6_k, 32, 16, 210, 1.0f, LG_BIASED)

@@ -1,11 +1,24 @@
 /* Products and decoding of the 32-value types. */
 #include "dot_run32_unpack.h"
 #include "dot_types.h"
-#if defined(__AVX2__)
+#if defined(LG_HAS_PANELS)
+#include "dot_k_avx512.h"
+#include "dot_panel_avx512.h"
+#define DOT_RUN32(type, tokens) avx512_run32(row, n, x, y, tokens, form_##type, centre_##type, unpack512_##type)
+#define PANEL_RUN32(type)                                                                      \
+    avx512_run32_panel(row, row_bytes, count, n, x, tokens, y, at, room, form_##type, centre_##type, \
+                       unpack512_##type)
+#define PRODUCTS_RUN32(type, centre)                                                           \
+    enum { centre_##type = centre };                                                           \
+    LG_DEFINE_PANELS(type, DOT_RUN32, PANEL_RUN32)
+#elif defined(__AVX2__)
 #include "dot_run32_avx2.h"
 #define DOT_RUN32(type, tokens) avx2_run32(row, n, x, y, tokens, form_##type, vector_##type)
 #else
 #define DOT_RUN32(type, tokens) portable_run32(row, n, x, y, tokens, form_##type, unpack_##type)
+#endif
+#if !defined(LG_HAS_PANELS)
+#define PRODUCTS_RUN32(type, centre) LG_DEFINE_DOTS(type, DOT_RUN32)
 #endif
 
 LG_INLINE void decode_run32(const uint8_t *row, int64_t n, float *out, lg_form32 form, lg_unpack32 unpack) {
@@ -20,17 +33,17 @@ LG_INLINE void decode_run32(const uint8_t *row, int64_t n, float *out, lg_form32
     }
 }
 
-/* The further arguments are the fields of lg_form32. */
-#define RUN32_TYPE(type, ...)                                                                  \
+/* centre512 is what the AVX-512 kernels add to each weight; the rest are the fields of lg_form32. */
+#define RUN32_TYPE(type, centre512, ...)                                                       \
     static const lg_form32 form_##type = {__VA_ARGS__};                                        \
-    LG_DEFINE_DOTS(type, DOT_RUN32)                                                            \
+    PRODUCTS_RUN32(type, centre512)                                                            \
     void LG_NAME(decode_##type)(const uint8_t *row, int64_t n, float *out) {                   \
         decode_run32(row, n, out, form_##type, unpack_##type);                                 \
     }
 
-RUN32_TYPE(q8_0, 34, LG_SIGNED, 0)
-RUN32_TYPE(q4_0, 18, LG_BIASED, 8)
-RUN32_TYPE(q4_1, 20, LG_HAS_MIN, 0)
-RUN32_TYPE(q5_0, 22, LG_BIASED, 16)
-RUN32_TYPE(q5_1, 24, LG_HAS_MIN, 0)
-RUN32_TYPE(iq4_nl, 18, LG_SIGNED, 0)
+RUN32_TYPE(q8_0, 128, 34, LG_SIGNED, 0)
+RUN32_TYPE(q4_0, 8, 18, LG_BIASED, 8)
+RUN32_TYPE(q4_1, 0, 20, LG_HAS_MIN, 0)
+RUN32_TYPE(q5_0, 16, 22, LG_BIASED, 16)
+RUN32_TYPE(q5_1, 0, 24, LG_HAS_MIN, 0)
+RUN32_TYPE(iq4_nl, 128, 18, LG_SIGNED, 0)

@@ -1,5 +1,5 @@
 /* The order of float32 additions between blocks (section 3): the only place that knows it.
- * Scalar steps serve the portable kernels and the ends of rows, vector steps the AVX2 kernels. */
+ * Scalar steps serve the portable kernels and the ends of rows, vector steps the others. */
 #ifndef LG_DOT_SUM_H
 #define LG_DOT_SUM_H
 
@@ -45,6 +45,14 @@ LG_INLINE void sum_run8(float *partials, int64_t r, __m256 p) {
     p = _mm256_hadd_ps(p, p);
     __m128 t = _mm_add_ss(_mm256_castps256_ps128(p), _mm256_extractf128_ps(p, 1));
     partials[r & 7] = partials[r & 7] + _mm_cvtss_f32(t);
+}
+
+/* Eight runs r, r + 1, .. with r a multiple of 8: lane k gets the tree of run r + k. */
+LG_INLINE __m256 sum_runs8(__m256 partials, const __m256 *p) {
+    __m256 a = _mm256_hadd_ps(_mm256_hadd_ps(p[0], p[1]), _mm256_hadd_ps(p[2], p[3]));
+    __m256 b = _mm256_hadd_ps(_mm256_hadd_ps(p[4], p[5]), _mm256_hadd_ps(p[6], p[7]));
+    __m256 t = _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+    return _mm256_add_ps(partials, t);
 }
 #endif
 

@@ -19,16 +19,28 @@ LG_INLINE void decode_super(const uint8_t *row, int64_t n, float *out, lg_form25
     }
 }
 
-#if defined(__AVX2__)
+#if defined(LG_HAS_PANELS)
+#define DOT_SUPER(type, tokens)                                                                \
+    avx512_super(row, n, x, y, tokens, form_##type, wide_##type, pair_##type, part512_##type)
+#define PANEL_SUPER(type)                                                                      \
+    avx512_super_panel(row, row_bytes, count, n, x, tokens, y, at, room, form_##type, wide_##type, pair_##type, \
+                       part512_##type)
+#define PRODUCTS_SUPER(type, ...)                                                              \
+    static const lg_form512 wide_##type = {__VA_ARGS__};                                       \
+    LG_DEFINE_PANELS(type, DOT_SUPER, PANEL_SUPER)
+#elif defined(__AVX2__)
 #define DOT_SUPER(type, tokens) avx2_super(row, n, x, y, tokens, form_##type, head_##type, part_##type)
 #else
 #define DOT_SUPER(type, tokens) portable_super(row, n, x, y, tokens, form_##type, unpack_##type)
 #endif
+#if !defined(LG_HAS_PANELS)
+#define PRODUCTS_SUPER(type, ...) LG_DEFINE_DOTS(type, DOT_SUPER)
+#endif
 
-/* The further arguments are the fields of lg_form256. */
-#define SUPER_TYPE(type, ...)                                                                  \
+/* centre and group are those of lg_form512, the further arguments the fields of lg_form256. */
+#define SUPER_TYPE(type, centre, group, ...)                                                   \
     static const lg_form256 form_##type = {__VA_ARGS__};                                       \
-    LG_DEFINE_DOTS(type, DOT_SUPER)                                                            \
+    PRODUCTS_SUPER(type, centre, group)                                                        \
     void LG_NAME(decode_##type)(const uint8_t *row, int64_t n, float *out) {                   \
         decode_super(row, n, out, form_##type, unpack_##type);                                 \
     }

@@ -2,17 +2,29 @@
 #include "dot_types.h"
 #include "quantise.h"
 
-#define ENTRY(type) \
-    {LG_NAME(one_##type), LG_NAME(four_##type), LG_NAME(eight_##type), LG_NAME(decode_##type)}
+#define TILED(type)                                                                            \
+    {.one = LG_NAME(one_##type),                                                               \
+     .four = LG_NAME(four_##type),                                                             \
+     .eight = LG_NAME(eight_##type),                                                           \
+     .decode = LG_NAME(decode_##type)}
+#if defined(LG_HAS_PANELS)
+#define ENTRY(type)                                                                            \
+    {.one = LG_NAME(one_##type),                                                               \
+     .two = LG_NAME(two_##type),                                                               \
+     .panel = LG_NAME(panel_##type),                                                           \
+     .decode = LG_NAME(decode_##type)}
+#else
+#define ENTRY(type) TILED(type)
+#endif
 
 const lg_kernel_set LG_NAME(lg_kernels) = {
     .run32 = LG_NAME(quantise_run32),
     .super = LG_NAME(quantise_super),
     .types =
         {
-            [LG_F32] = ENTRY(f32),
-            [LG_F16] = ENTRY(f16),
-            [LG_BF16] = ENTRY(bf16),
+            [LG_F32] = TILED(f32),
+            [LG_F16] = TILED(f16),
+            [LG_BF16] = TILED(bf16),
             [LG_Q8_0] = ENTRY(q8_0),
             [LG_Q4_0] = ENTRY(q4_0),
             [LG_Q4_1] = ENTRY(q4_1),

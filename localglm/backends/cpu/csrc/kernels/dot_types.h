@@ -5,12 +5,21 @@
 #include "../lg_blocks.h"
 #include "../lg_isa.h"
 
+#if defined(__AVX512VNNI__) && defined(__AVX512VBMI__)
+#define LG_HAS_PANELS 1
+#endif
+
 #define LG_DOT_ARGUMENTS const uint8_t *row, int64_t n, const lg_row *x, float *y
+#define LG_PANEL_ARGUMENTS                                                                     \
+    const uint8_t *row, int64_t row_bytes, int count, int64_t n, const lg_row *x, int64_t tokens, \
+        float *const *y, int64_t at, void *room
 
 #define LG_DECLARE(type)                                                                       \
     void LG_NAME(one_##type)(LG_DOT_ARGUMENTS);                                                \
+    void LG_NAME(two_##type)(LG_DOT_ARGUMENTS);                                                \
     void LG_NAME(four_##type)(LG_DOT_ARGUMENTS);                                               \
     void LG_NAME(eight_##type)(LG_DOT_ARGUMENTS);                                              \
+    void LG_NAME(panel_##type)(LG_PANEL_ARGUMENTS);                                            \
     void LG_NAME(decode_##type)(const uint8_t *row, int64_t n, float *out);
 
 /* The three products of a type; dot(type, tokens) is what one of them does. */
@@ -18,6 +27,12 @@
     void LG_NAME(one_##type)(LG_DOT_ARGUMENTS) { dot(type, 1); }                               \
     void LG_NAME(four_##type)(LG_DOT_ARGUMENTS) { dot(type, 4); }                              \
     void LG_NAME(eight_##type)(LG_DOT_ARGUMENTS) { dot(type, 8); }
+
+/* The same for types with panels; panel(type) is what the product of a panel does. */
+#define LG_DEFINE_PANELS(type, dot, panel)                                                     \
+    void LG_NAME(one_##type)(LG_DOT_ARGUMENTS) { dot(type, 1); }                               \
+    void LG_NAME(two_##type)(LG_DOT_ARGUMENTS) { dot(type, 2); }                               \
+    void LG_NAME(panel_##type)(LG_PANEL_ARGUMENTS) { panel(type); }
 
 LG_DECLARE(f32)
 LG_DECLARE(f16)
