@@ -76,6 +76,19 @@ def check_stops(stops: Iterable[str]) -> None:
         )
 
 
+def check_context(asked: int | None, limit: int) -> None:
+    """Refuse a context beyond the one of the file; None stands for the default.
+
+    Raises: UsageError naming both numbers.
+    """
+    if asked is not None and asked > limit:
+        raise UsageError(
+            f"a context of {asked} tokens was asked for",
+            why=f"the file says the model reads at most {limit}",
+            try_=f"ask for {limit} or less, prompt and answer together",
+        )
+
+
 def pack(request: Request) -> bytes:
     """Return the bytes to send.
 

@@ -9,17 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import psutil
 
 from localglm.engine.bare_text import BareText
+from localglm.engine.checks import check_context
 from localglm.engine.devices import DeviceChoice, open_device, processors
 from localglm.engine.dialogue import Dialogue
 from localglm.engine.model_port import ModelFacts
+from localglm.engine.needs import cache_bytes, check_caches, memory_notes, thread_notes
 from localglm.errors import ModelFileError
 from localglm.gguf import open_model
 from localglm.model.graph import Model
 from localglm.model.inventory import survey
 from localglm.model.load import load_surveyed
 from localglm.model.roles import Role
+from localglm.settings.schema import DEFAULT_CONTEXT
 from localglm.text.template import ChatTemplate
 from localglm.text.tokenizer import Tokenizer
 
@@ -112,6 +116,16 @@ class OpenedFile:
         """Check the set, load the weights and build the text side."""
         progress("checking the file", 0, 1)
         found = survey(self.file)
+        limit, request = found.geometry.context_length, self._request
+        check_context(request.context, limit)
+        memory = int(psutil.virtual_memory().total)
+        check_caches(
+            cache_bytes(
+                found.geometry, request.context or min(limit, DEFAULT_CONTEXT), request.cache_type
+            ),
+            memory,
+        )
+        weight_bytes = sum(item.info.nbytes for item in found.tensors.values())
         geometry, weights = load_surveyed(
             self.file,
             found,
@@ -123,7 +137,8 @@ class OpenedFile:
         notes = (
             *found.notes,
             *self._open_text(geometry.vocabulary),
-            *thread_notes(self._request.threads, processors()),
+            *thread_notes(request.threads, processors()),
+            *memory_notes(weight_bytes, memory),
         )
         self.facts = ModelFacts(
             architecture=self.file.arch,
@@ -131,7 +146,7 @@ class OpenedFile:
             backend=self.device.name,
             context_length=geometry.context_length,
             vocabulary=geometry.vocabulary,
-            weight_bytes=sum(item.info.nbytes for item in found.tensors.values()),
+            weight_bytes=weight_bytes,
             token_bytes=token_bytes(found),
             notes=tuple(dict.fromkeys(notes)),
         )
@@ -167,14 +182,6 @@ class OpenedFile:
             self._template.close()
         self.device.close()
         self.file.close()
-
-
-def thread_notes(wanted: int | None, available: int) -> list[str]:
-    """Say when more threads were asked for than can run at once; the number is obeyed."""
-    if wanted is None or wanted <= available:
-        return []
-    reason = "more than that only wait for each other"
-    return [f"{wanted} threads were asked for and {available} can run at once here; {reason}"]
 
 
 def token_bytes(found: Survey) -> int:

@@ -133,13 +133,6 @@ class Service:
         self._status.tick("opening the model")
         opened = self._opener(request, progress)
         facts = opened.facts
-        if request.context is not None and request.context > facts.context_length:
-            opened.close()
-            raise UsageError(
-                f"a context of {request.context} tokens was asked for",
-                why=f"the file says the model reads at most {facts.context_length}",
-                try_=f"ask for {facts.context_length} or less, prompt and answer together",
-            )
         self._table = _Table(request, opened)
         return p.Opened(
             request=request.request,

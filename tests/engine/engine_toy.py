@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from localglm.backends.base import MemoryReport
+from localglm.engine.checks import check_context
 from localglm.engine.model_port import ModelFacts, Piece, Prepared
 from localglm.engine.opening import FileMark, FileWatch
 from localglm.engine.process import WorkerCommand
@@ -213,7 +214,7 @@ class ToyText:
 class ToyOpened:
     """An open toy file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, context: int | None) -> None:
         try:
             behaviour = json.loads(path.read_text())
         except FileNotFoundError:
@@ -224,6 +225,7 @@ class ToyOpened:
         self.model = ToyModel(behaviour)
         self.text = ToyText()
         length = behaviour.get("context_length", 100_000)
+        check_context(context, length)
         self.facts = ModelFacts("toy", 1, "toy", length, SIZE, 1000, 500)
 
     def verify(self, *, at_once: bool = False) -> None:
@@ -242,7 +244,7 @@ class ToyOpened:
 def open_toy(request: Any, progress: Any) -> ToyOpened:
     """Open a toy file."""
     progress("opening the file", 0, 1)
-    return ToyOpened(Path(request.path))
+    return ToyOpened(Path(request.path), request.context)
 
 
 def open_noisy(request: Any, progress: Any) -> ToyOpened:

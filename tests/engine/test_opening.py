@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from localglm.backends.reference.device import ReferenceDevice
 from localglm.engine.devices import default_threads, processors
+from localglm.engine.needs import cache_bytes, check_caches, memory_notes, thread_notes
 from localglm.engine.opening import (
     FileMark,
     FileWatch,
     open_model_file,
-    thread_notes,
     token_bytes,
 )
 from localglm.engine.protocol import OpenModel
-from localglm.errors import ModelFileError
+from localglm.errors import MemoryShortError, ModelFileError
 from localglm.gguf import open_model
+from localglm.model.graph import Model
 from localglm.model.inventory import survey
+from localglm.model.layer_state import KdaState
+from localglm.model.load import load_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,6 +88,47 @@ def test_the_facts_of_a_file_are_those_of_its_header(oracle: Path) -> None:
     assert facts.vocabulary == 384
     assert stages[0] == "opening the file"
     assert "loading weights" in stages
+
+
+def test_caches_are_counted_as_a_state_holds_them(oracle: Path) -> None:
+    with open_model(oracle / "tiny-q8_0.gguf") as file:
+        geometry = survey(file).geometry
+        _, weights = load_model(file, device := ReferenceDevice())
+        model = Model(geometry, weights, device)
+        count = 16 * geometry.indexer.pool
+        for kind in ("f16", "f32"):
+            state = model.new_state(context=count, cache_type=kind)
+            model.forward(state, [1] * count)
+            held = [layer for layer in state.layers if not isinstance(layer, KdaState)]
+            size = 2 if kind == "f16" else 4
+            rows = sum(
+                size * store.width * store.count
+                for layer in held for store in (layer.latents, layer.pools)
+            )  # fmt: skip
+            assert cache_bytes(geometry, count, kind) == rows
+
+
+def test_caches_beyond_the_memory_are_refused_before_the_weights_are_loaded(
+    oracle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_caches(100, 100)
+    stages: list[str] = []
+    path = str(oracle / "tiny-q8_0.gguf")
+    monkeypatch.setattr("localglm.engine.opening.cache_bytes", lambda *_: 2**60)
+    with pytest.raises(MemoryShortError, match=r"1\.0 EiB"):
+        open_model_file(
+            OpenModel(request=1, path=path, backend="reference"),
+            lambda stage, _done, _total: stages.append(stage),
+        )
+    assert "checking the file" in stages
+    assert "loading weights" not in stages
+
+
+def test_weights_beyond_the_memory_are_told() -> None:
+    assert memory_notes(2**30, 2**30) == []
+    (note,) = memory_notes(93 * 2**30, 64 * 2**30)
+    assert "93.0 GiB" in note
+    assert "64.0 GiB" in note
 
 
 def test_more_threads_than_processors_are_told_and_obeyed() -> None:
