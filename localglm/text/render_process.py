@@ -202,7 +202,7 @@ def _not_started(why: str) -> WorkerError:
     return WorkerError(
         "the process that renders chat templates could not be started",
         why=why,
-        try_="start localglm again; if it stays, run: localglm doctor",
+        try_="start localglm again; if it stays, free memory or install it again",
     )
 
 
