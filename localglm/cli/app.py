@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 import click
 
 import localglm
-from localglm.cli.screen import is_closed_pipe, utf8
-from localglm.errors import LocalGlmError, MemoryShortError
+from localglm.cli.screen import is_closed_pipe, safe, utf8
+from localglm.errors import LocalGlmError, MemoryShortError, UsageError
 
 _COMMANDS = ("ask", "bench", "chat", "config", "inspect", "trace")
 _INTERRUPTED = 130
@@ -57,9 +57,11 @@ def _exit_code(program: Callable[[], None]) -> int:
         program()
     except click.exceptions.Exit as end:
         code = end.exit_code
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         code = error.exit_code
+    except click.ClickException as error:
+        code = _report(_bad_command(error))
     except (click.Abort, KeyboardInterrupt):
         code = _INTERRUPTED
     except LocalGlmError as error:
@@ -71,6 +73,16 @@ def _exit_code(program: Callable[[], None]) -> int:
     except Exception as error:  # noqa: BLE001 - the edge of the process
         code = _report(_unexpected(error))
     return code
+
+
+def _bad_command(error: click.ClickException) -> UsageError:
+    """Say what the command line lacks in the words of every other mistake."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    where = context.command_path if context else "localglm"
+    why = context.get_usage().replace("Usage: ", "the form is ") if context else ""
+    return UsageError(
+        error.format_message().rstrip("."), why=" ".join(why.split()), try_=f"{where} --help"
+    )
 
 
 def _no_output(why: str) -> LocalGlmError:
@@ -122,7 +134,7 @@ def _unexpected(error: Exception) -> LocalGlmError:
 def _report(error: LocalGlmError) -> int:
     for line in error.lines():
         with contextlib.suppress(OSError):
-            click.echo(line, err=True)
+            click.echo(safe(line).replace("\n", " "), err=True)
     return error.exit_code
 
 

@@ -109,4 +109,14 @@ def test_ctrl_c_while_the_program_is_imported_is_quiet(tmp_path: Path, module: s
 def test_a_bad_command_line_exits_with_2(arguments: list[str]) -> None:
     done = run(*arguments)
     assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert len(done.stderr.splitlines()) == 3
     assert "Traceback" not in done.stderr
+
+
+def test_names_of_files_cannot_move_the_cursor(tmp_path: Path) -> None:
+    done = run("inspect", str(tmp_path / "a\x1b[31mred\nx.gguf"))
+    assert done.returncode == 3
+    assert "\x1b" not in done.stderr
+    assert done.stderr.splitlines()[0].startswith("error: ")
+    assert 1 <= len(done.stderr.splitlines()) <= 3
