@@ -7,6 +7,8 @@ from pathlib import Path
 
 import platformdirs
 
+from localglm.errors import ModelFileError
+
 
 def settings_file(variables: Mapping[str, str]) -> Path:
     """Return the settings file: ``LOCALGLM_CONFIG``, or config.toml in the user's config folder."""
@@ -19,3 +21,18 @@ def settings_file(variables: Mapping[str, str]) -> Path:
 def log_folder() -> Path:
     """Return the folder for logs."""
     return platformdirs.user_log_path("localglm", appauthor=False)
+
+
+def demo_model() -> Path:
+    """Return the demonstration model that comes with the program.
+
+    Raises: ModelFileError when this build carries none.
+    """
+    path = Path(__file__).parent / "demo" / "demo.gguf"
+    if not path.is_file():
+        raise ModelFileError(
+            "the demonstration model is missing",
+            why=f"{path} is not there",
+            try_="reinstall localglm, or name a GGUF file",
+        )
+    return path

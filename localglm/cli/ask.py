@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from localglm.cli.model_argument import model_argument
 from localglm.cli.request_options import Chosen, answer_options, engine_options, readable
 from localglm.errors import UsageError
 
@@ -20,7 +21,7 @@ _INTERRUPTED = 130
 
 
 @click.command("ask")
-@click.argument("model", type=click.Path(path_type=Path))
+@model_argument
 @click.argument("prompt", required=False)
 @answer_options
 @click.option("--show-thinking", is_flag=True, help="Write the thinking to standard error.")
@@ -30,8 +31,9 @@ _INTERRUPTED = 130
 def command(model: Path, prompt: str | None, **flags: Any) -> None:
     """Ask MODEL once and write the answer to standard output.
 
-    MODEL is a GGUF file, any shard of a split file, or a folder. Without PROMPT, or with "-", the
-    prompt is read from standard input. Ctrl-C ends the answer and keeps what was written.
+    MODEL is a GGUF file, any shard of a split file, a folder, or the word demo.
+    Without PROMPT, or with "-", the prompt is read from standard input. Ctrl-C ends the answer and
+    keeps what was written.
     """
     from localglm.cli.screen import ReaderGoneError, Screen  # noqa: PLC0415 - keeps --help light
     from localglm.engine.client import Engine  # noqa: PLC0415

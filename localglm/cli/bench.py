@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from localglm.cli.model_argument import model_argument
 from localglm.cli.request_options import Chosen, engine_options
 from localglm.errors import UsageError
 from localglm.units import size_text
@@ -22,7 +23,7 @@ _WARM_GENERATE = 2
 
 
 @click.command("bench")
-@click.argument("model", type=click.Path(path_type=Path))
+@model_argument
 @click.option("--prompt", type=click.IntRange(min=1), default=512, show_default=True,
               help="Prompt tokens to read.")  # fmt: skip
 @click.option("--generate", type=click.IntRange(min=0), default=32, show_default=True,

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+from localglm.cli.model_argument import model_argument
 from localglm.cli.request_options import Chosen, answer_options, engine_options
 from localglm.errors import UsageError
 
 
 @click.command("chat")
-@click.argument("model", type=click.Path(path_type=Path))
+@model_argument
 @click.option("--plain", is_flag=True, help="Plain lines, for any terminal, pipe or reader.")
 @answer_options
 @click.option("--show-thinking", is_flag=True, help="Show the thinking.")
@@ -20,8 +22,8 @@ from localglm.errors import UsageError
 def command(model: Path, plain: bool, **flags: Any) -> None:
     """Talk with MODEL.
 
-    MODEL is a GGUF file, any shard of a split file, or a folder. Each line is a turn; a line that
-    ends in a backslash goes on. /help lists the commands. Ctrl-C ends the answer, not the chat.
+    MODEL is a GGUF file, any shard of a split file, a folder, or the word demo. Each
+    line is a turn; a line that ends in a backslash goes on. /help lists the commands. Ctrl-C ends the answer, not the chat.
     """
     if not plain:
         raise UsageError(
@@ -29,6 +31,11 @@ def command(model: Path, plain: bool, **flags: Any) -> None:
             why="only the line mode is built",
             try_="add --plain",
         )
+    talk(model, flags)
+
+
+def talk(model: Path, flags: Mapping[str, Any]) -> None:
+    """Open ``model`` and run the line mode until the user leaves."""
     from localglm.cli.conversation import Conversation  # noqa: PLC0415 - keeps --help light
     from localglm.cli.screen import ReaderGoneError, Screen, loading_text  # noqa: PLC0415
     from localglm.engine.client import Engine  # noqa: PLC0415

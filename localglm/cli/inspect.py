@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from localglm.cli.model_argument import model_argument
 from localglm.errors import ModelFileError
 from localglm.units import count_text, size_text
 
@@ -18,12 +19,13 @@ if TYPE_CHECKING:
 
 
 @click.command("inspect")
-@click.argument("model", type=click.Path(path_type=Path))
+@model_argument
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(model: Path, as_json: bool) -> None:
     """Check MODEL and print what it holds; exits with 3 when it cannot answer questions.
 
-    MODEL is a GGUF file, any shard of a split file, or a folder. Only headers are read.
+    MODEL is a GGUF file, any shard of a split file, a folder, or the word demo.
+    Only headers are read.
     """
     from localglm.gguf import open_model  # noqa: PLC0415 - keeps --help light
     from localglm.model.describe import describe  # noqa: PLC0415

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from localglm.cli.model_argument import model_argument
 from localglm.units import duration_text
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ _BACKENDS = ("reference", "cpu")
 
 
 @click.command("trace")
-@click.argument("model", type=click.Path(path_type=Path))
+@model_argument
 @click.option("--ids", "ids_file", required=True, type=click.Path(path_type=Path),
               help="JSON file with the prompt's token ids.")  # fmt: skip
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Archive to write.")
