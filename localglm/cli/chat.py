@@ -22,8 +22,9 @@ from localglm.errors import UsageError
 def command(model: Path, plain: bool, **flags: Any) -> None:
     """Talk with MODEL.
 
-    MODEL is a GGUF file, any shard of a split file, a folder, or the word demo. Each
-    line is a turn; a line that ends in a backslash goes on. /help lists the commands. Ctrl-C ends the answer, not the chat.
+    MODEL is a GGUF file, any shard of a split file, a folder, or the word demo.
+    Each line is a turn; a line that ends in a backslash goes on. /help lists the commands. Ctrl-C
+    ends the answer, not the chat.
     """
     if not plain:
         raise UsageError(
