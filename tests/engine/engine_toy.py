@@ -104,8 +104,10 @@ class ToyModel:
     def __init__(self, behaviour: dict[str, Any]) -> None:
         self.behaviour = behaviour
         self.fed: list[int] = []
+        self.cache_types: set[str] = set()
 
     def new_state(self, *, context: int, cache_type: str = "f16") -> ToyState:
+        self.cache_types.add(cache_type)
         return ToyState(context)
 
     def forward(self, state: ToyState, ids: Any, *, logits: str = "last", probe: Any = None) -> Any:

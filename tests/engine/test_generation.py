@@ -265,6 +265,27 @@ def test_sessions_are_apart_and_the_oldest_is_forgotten(toy_file: Any) -> None:
     assert bench.ask(chat("Hi"), session="a", max_tokens=2).usage.cached == 0
 
 
+def test_old_points_are_forgotten_and_the_newest_four_kept(toy_file: Any) -> None:
+    bench = Bench(toy_file())
+    text = "a"
+    for _ in range(8):
+        text += "bc"
+        bench.ask(text, max_tokens=0)
+    memory = bench.send(p.Memory(request=3))
+    assert isinstance(memory, p.MemoryReply)
+    assert memory.snapshots == 4
+    assert bench.ask(text[:-6], max_tokens=0).usage.read == 0
+    assert bench.ask(text[:5], max_tokens=0).usage.read > 0
+
+
+@pytest.mark.parametrize("cache_type", ["f16", "f32"])
+def test_the_cache_type_reaches_the_state(toy_file: Any, cache_type: str) -> None:
+    bench = Bench(toy_file(), cache_type=cache_type)
+    bench.ask("abc", max_tokens=1)
+    assert bench.opened is not None
+    assert bench.opened.model.cache_types == {cache_type}
+
+
 def test_a_cut_answer_goes_on_as_if_it_had_not_been_cut(toy_file: Any) -> None:
     script = "<think>one two three</think>four five six<|user|>"
     prompt = chat("Hi", effort="high")

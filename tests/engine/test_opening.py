@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from localglm.backends.reference.device import ReferenceDevice
-from localglm.engine.devices import default_threads, processors
+from localglm.engine.devices import DeviceChoice, default_threads, processors
 from localglm.engine.needs import cache_bytes, check_caches, memory_notes, thread_notes
 from localglm.engine.opening import (
     FileMark,
@@ -18,7 +18,7 @@ from localglm.engine.opening import (
     token_bytes,
 )
 from localglm.engine.protocol import OpenModel
-from localglm.errors import MemoryShortError, ModelFileError
+from localglm.errors import DeviceError, MemoryShortError, ModelFileError
 from localglm.gguf import open_model
 from localglm.model.graph import Model
 from localglm.model.inventory import survey
@@ -122,6 +122,22 @@ def test_caches_beyond_the_memory_are_refused_before_the_weights_are_loaded(
         )
     assert "checking the file" in stages
     assert "loading weights" not in stages
+
+
+def test_backend_and_threads_reach_the_device(
+    oracle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choices: list[DeviceChoice] = []
+
+    def refuse(choice: DeviceChoice) -> None:
+        choices.append(choice)
+        raise DeviceError("not today")
+
+    monkeypatch.setattr("localglm.engine.opening.open_device", refuse)
+    path = str(oracle / "tiny-q8_0.gguf")
+    with pytest.raises(DeviceError):
+        open_model_file(OpenModel(request=1, path=path, backend="cpu", threads=3), lambda *_: None)
+    assert choices == [DeviceChoice("cpu", 3)]
 
 
 def test_weights_beyond_the_memory_are_told() -> None:
