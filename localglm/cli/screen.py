@@ -60,6 +60,9 @@ def is_same_file(one: TextIO, other: TextIO) -> bool:
         first, second = os.fstat(one.fileno()), os.fstat(other.fileno())
     except (OSError, ValueError):
         return False
+    if first.st_ino == 0:
+        # Windows numbers neither pipes nor consoles, and a program has one console at most.
+        return one.isatty() and other.isatty()
     return (first.st_dev, first.st_ino) == (second.st_dev, second.st_ino)
 
 
