@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -44,6 +43,7 @@ def test_numbers_tell_files_apart(files: tuple[TextIO, TextIO, TextIO]) -> None:
 def test_without_numbers_only_consoles_are_the_same(
     monkeypatch: pytest.MonkeyPatch, consoles: tuple[bool, bool], same: bool
 ) -> None:
-    monkeypatch.setattr(os, "fstat", lambda _fd: SimpleNamespace(st_dev=0, st_ino=0))
+    unnumbered = SimpleNamespace(st_dev=0, st_ino=0)
+    monkeypatch.setattr(screen, "os", SimpleNamespace(fstat=lambda _fd: unnumbered))
     one, other = (Unnumbered(is_console=console) for console in consoles)
     assert screen.is_same_file(one, other) == same

@@ -27,8 +27,8 @@ REWRITES_A_MAPPED_FILE = (
     "tests/model/test_load_inventory.py::test_every_needed_tensor_is_asked_for_by_name",
     "tests/model/test_load_inventory.py::test_a_draft_only_file_is_called_one",
 )
-# Links, named pipes, permissions, letter case, /proc, folders named by variables: wine or Windows
-# has them not.
+# Links, named pipes, permissions, letter case, /proc, folders named by variables, paths without a
+# drive, pipes with a number: wine or Windows has them not.
 MEANS_POSIX = (
     "tests/gguf/test_fuzz_headers.py::test_memory_that_is_used_is_seen",
     "tests/gguf/test_sets.py::test_a_folder_may_hold_other_files_too",
@@ -37,6 +37,8 @@ MEANS_POSIX = (
     "tests/gguf/test_sets.py::test_a_pipe_is_refused_without_waiting_for_it",
     "tests/gguf/test_sets.py::test_a_file_without_read_permission_is_refused",
     "tests/engine/test_trace_files.py::test_saving_through_a_link_keeps_the_link_and_leaves_no_other_file",
+    "tests/cli/test_chat.py::test_shown_thinking_is_named_where_it_shares_the_place_of_the_answer",
+    "tests/cli/test_request_options.py::test_every_flag_arrives",
     "tests/cli/test_app.py::test_a_mistake_of_ours_is_named_and_its_traceback_kept",
     "tests/settings/test_settings.py::test_a_settings_file_behind_a_link_stays_behind_it",
 )
