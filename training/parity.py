@@ -57,7 +57,8 @@ def torch_logits(c: ModelConfig, params: Params, ids: list[int]) -> tuple[AnyArr
     document[t:] = 1 if t % c.pool == 0 else 0
     pack = Packing(
         rows=1, document=document, counted=torch.ones(len(padded)),
-        visible=visible_cells(document, 1), probes=torch.zeros(1, 1, dtype=torch.long), selects=True, exact_ties=True,
+        visible=visible_cells(document, 1), probes=torch.zeros(1, 1, dtype=torch.long),
+        selects=True, exact_ties=True,
     )  # fmt: skip
     wide = {name: value.double() for name, value in params.items()}
     following = torch.nn.functional.pad(padded[1:], (0, 1))

@@ -82,7 +82,7 @@ DAMAGED: dict[str, tuple[Make, str]] = {
     "version 4": (lambda: patched(packed(), 4, b"\x04\0\0\0"), "accepted versions: 2 and 3"),
     "big endian": (lambda: patched(packed(), 4, b"\0\0\0\x03"), "big-endian"),
     "2^60 tensors": (lambda: patched(packed(), 8, u64(1 << 60)), "claims 11529215046.* tensors"),
-    "4,000 tensors": (lambda: patched(packed(), 8, u64(4000)), "claims 4000 tensors, but the file ends"),
+    "4,000 tensors": (lambda: patched(packed(), 8, u64(4000)), "claims 4000 tensors, but"),
     "2^60 keys": (lambda: patched(packed(), 16, u64(1 << 60)), "claims 11529215046.* keys"),
     "one key too many": (lambda: patched(packed(), 16, u64(4)), "damaged header"),
     "key of 2^62 bytes": (lambda: patched(packed(), 24, u64(1 << 62)), "bytes long"),

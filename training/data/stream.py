@@ -23,16 +23,16 @@ from training.data.packing import Mix, Packer
 from training.data.pick import Pick
 
 DEFAULT_KINDS: Mapping[str, float] = {
-    "about": 2.0,
+    "about": 2.5,
     "arithmetic": 4.0,
     "copying": 1.5,
     "reversing": 1.0,
-    "sorting": 1.5,
-    "counting": 1.0,
+    "sorting": 2.0,
+    "counting": 2.0,
     "units": 1.5,
     "writing": 1.0,
     "chinese": 1.0,
-    "unknown": 0.5,
+    "unknown": 2.0,
     "mixed": 2.0,
     "tools": 3.0,
     "memory": 1.5,

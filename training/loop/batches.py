@@ -34,9 +34,7 @@ class Prepared:
     pack: Packing
 
 
-def prepare(
-    batch: Batch, device: torch.device, kinds: Sequence[str], *, selects: bool
-) -> Prepared:
+def prepare(batch: Batch, device: torch.device, kinds: Sequence[str], *, selects: bool) -> Prepared:
     """Move a batch to the device and number its documents."""
     rows, length = batch.tokens.shape
     tokens = torch.from_numpy(batch.tokens).to(device, non_blocking=True).long()

@@ -108,8 +108,8 @@ class Optimiser:
             update = update * (0.2 * math.sqrt(max(group.shape)))
             parts = update.split([v.numel() // v.shape[-1] // v.shape[-2] for v in values])
             targets = [v.detach() for v in values]
-            torch._foreach_mul_(targets, 1 - rate * self.decay)  # noqa: SLF001
-            torch._foreach_add_(  # noqa: SLF001
+            torch._foreach_mul_(targets, 1 - rate * self.decay)
+            torch._foreach_add_(
                 targets, [u.reshape(v.shape) for u, v in zip(parts, values, strict=True)],
                 alpha=-rate,
             )  # fmt: skip

@@ -75,7 +75,7 @@ def attention_terms(c: ModelConfig, p: Params, x: Tensor, dtype: torch.dtype) ->
 def _indexer_terms(
     c: ModelConfig, p: Params, x: Tensor, low: Tensor, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The indexer learns from its own loss only, so its inputs come without a gradient."""
+    """Project without a gradient: the indexer learns from its own loss only."""
     names = ("indexer.attn_k", "indexer_compressor_gate", "indexer.proj")
     rows = project(x, torch.cat([p[f"{name}.weight"] for name in names]), dtype)
     key, gate, weight = rows.split([c.indexer_width, c.indexer_width, c.indexer_heads], -1)

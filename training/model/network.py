@@ -69,9 +69,7 @@ def kda_back(
     return hyper_post(y, streams, *mix)
 
 
-def mla_front(
-    c: ModelConfig, p: Params, streams: Tensor, dtype: torch.dtype
-) -> tuple[Tensor, ...]:
+def mla_front(c: ModelConfig, p: Params, streams: Tensor, dtype: torch.dtype) -> tuple[Tensor, ...]:
     """Run a latent-attention site up to the attention: post, comb, then its terms."""
     mixed, post, comb = hyper_pre(c, p, "attn", streams)
     x = rms_norm(mixed, p["attn_norm.weight"], c.norm_epsilon)
@@ -171,9 +169,7 @@ class Network:
         following_rows = torch.nn.functional.embedding(following, params["token_embd.weight"])
         x, *terms = self.blocks.draft_front(c, p, following_rows, hidden, self.dtype)
         values, divergence, recall = attend(c, tuple(terms), pack)
-        drafted, loads[c.layers] = self.blocks.draft_back(
-            c, p, x, values, pack.counted, self.dtype
-        )
+        drafted, loads[c.layers] = self.blocks.draft_back(c, p, x, values, pack.counted, self.dtype)
         return Output(hidden, drafted, loads, [*divergences, divergence], [*recalls, recall])
 
     def _kda_site(self, p: Params, streams: Tensor, pack: Packing) -> Tensor:
@@ -185,9 +181,7 @@ class Network:
             self.config, p, streams, (post, comb), (reads, local, state, gate), self.dtype
         )
 
-    def _mla_site(
-        self, p: Params, streams: Tensor, pack: Packing
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def _mla_site(self, p: Params, streams: Tensor, pack: Packing) -> tuple[Tensor, Tensor, Tensor]:
         post, comb, *terms = self.blocks.mla_front(self.config, p, streams, self.dtype)
         values, divergence, recall = attend(self.config, tuple(terms), pack)
         streams = self.blocks.mla_back(p, streams, values, (post, comb), self.dtype)

@@ -33,7 +33,9 @@ _INTENTS = (
     _Intent(
         "a greeting",
         (
-            "Hello", "Hi", "Hey", "Hello there", "Good morning", "Good evening", "Hi there",
+            "Hello", "Hi", "Hey", "Hello there", "Hello!", "Hi!", "Yo", "Greetings",
+            "Good afternoon",
+            "Good morning", "Good evening", "Hi there",
             "Good day",
         ),
         "Hello! I am the demonstration model of localglm. What can I do for you?",
@@ -42,7 +44,7 @@ _INTENTS = (
         "how I am",
         (
             "How are you?", "How are you today?", "How do you feel?", "How is it going?",
-            "Are you well?",
+            "Are you well?", "What's up?", "How's it going?", "How are things?",
         ),
         "I am a program, so I am always fine. What can I do for you?",
     ),
@@ -69,7 +71,9 @@ _INTENTS = (
     _Intent(
         "what I can do",
         (
-            "What can you do?", "What are you good at?", "How can you help me?", "What can I ask?",
+            "What can you do?", "What can you do for me?", "What are you good at?",
+            "Can you do maths?", "Can you write code?", "What should I try?", "What now?",
+            "How can you help me?", "What can I ask?",
             "What do you know?", "Give me an example of what you can do.", "Help me.", "Help",
         ),
         "I can:\n- look up values in a text\n- add, subtract and multiply small numbers\n- copy,"
@@ -83,6 +87,14 @@ _INTENTS = (
             "Well done",
         ),
         "You are welcome.",
+    ),
+    _Intent(
+        "a short word",
+        (
+            "Ok", "Okay", "Yes", "No", "Cool", "Nice", "Good", "Great", "I see", "Sure", "Sorry",
+            "Hm", "Wow", "Maybe", "Test", "Right", "Not bad", "Interesting", "Fine",
+        ),
+        "All right. Ask me to look up, count, sort, copy or calculate something.",
     ),
     _Intent(
         "a goodbye", ("Bye", "Goodbye", "See you", "See you later", "Good night", "That is all"),
@@ -154,7 +166,9 @@ _INTENTS = (
     _Intent(
         "leaving",
         (
-            "How do I quit?", "How do I leave the chat?", "How can I exit?", "How do I close this?",
+            "How do I quit?", "Quit", "Exit", "How do I stop the program?",
+            "How do I leave the chat?",
+            "How can I exit?", "How do I close this?",
             "What does /exit do?", "How do I end the program?",
         ),
         "Type /exit or press Ctrl-D.",

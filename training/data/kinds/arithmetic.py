@@ -50,8 +50,24 @@ def _wording(pick: Pick, want: Want, task: str, numbers: tuple[int, int, int]) -
         f"What is {a} {_SIGNS[task]} {b}?", f"{a} {_SIGNS[task]} {b} = ?",
         f"Calculate {a} {_SIGNS[task]} {b}.",
         f"What is {a} {_WORDS[task]} {b}?", f"How much is {a} {_WORDS[task]} {b}?",
+        *_typed(pick, task, a, b),
     ))  # fmt: skip
     return asked, f"{a} {_SIGNS[task]} {b} = {result}."
+
+
+def _typed(pick: Pick, task: str, a: int, b: int) -> tuple[str, ...]:
+    """Return the same question as people type it."""
+    sign = pick.of((_SIGNS[task], "*")) if task == "multiply" else _SIGNS[task]
+    named = {"add": f"Add {a} and {b}", "subtract": f"Subtract {b} from {a}",
+             "multiply": f"Multiply {a} by {b}"}[task]  # fmt: skip
+    noun = {"add": "sum", "subtract": "difference", "multiply": "product"}[task]
+    tight = f"{a}{sign}{b}"
+    return (
+        f"what is {tight}", f"What's {a} {sign} {b}?", f"{tight}", f"{tight}=", f"{a} {sign} {b}",
+        f"what is {a} {_WORDS[task]} {b}", f"{named}.", named.lower(), f"compute {tight}",
+        f"The {noun} of {a} and {b}?", f"Can you tell me what {a} {sign} {b} is?",
+        f"please calculate {a} {sign} {b}", f"What does {a} {_WORDS[task]} {b} make?",
+    )  # fmt: skip
 
 
 def _story(pick: Pick, want: Want, task: str, numbers: tuple[int, int, int]) -> tuple[str, str]:

@@ -20,7 +20,8 @@ def ask(pick: Pick, want: Want) -> Exchange:
     user = pick.of((
         f"Copy this exactly:\n{text}", f"Repeat the following text.\n{text}",
         f"Say this again:\n{text}",
-        f"Write the same text once more:\n{text}",
+        f"Write the same text once more:\n{text}", f"Repeat: {text}", f"repeat after me: {text}",
+        f"Say {text}", f"copy {text}", f"Copy this: {text}", f"Please repeat: {text}",
     ))  # fmt: skip
     words = text.split()
     low = f"It begins with {words[0]}."

@@ -14,7 +14,8 @@ def ask(pick: Pick, want: Want) -> Exchange:
     def draw() -> tuple[str, tuple[list[str], str]]:
         few = pick.some(want.topic.things, pick.within(2, 4))
         items = [pick.of(few) for _ in range(pick.within(2, most))]
-        wanted = pick.of(few) if pick.chance(0.7) else ""
+        wanted = pick.of(few if pick.chance(0.8) else want.topic.things)
+        wanted = wanted if pick.chance(0.7) else ""
         return f"counting {wanted} in {' '.join(items)}", (items, wanted)
 
     question, (items, wanted) = admitted(want, draw)
@@ -23,9 +24,15 @@ def ask(pick: Pick, want: Want) -> Exchange:
         user = pick.of((
             f"How often does {wanted} occur here? {listed}", f"Count the word {wanted}: {listed}",
             f"How many times is {wanted} in this list: {listed}?",
+            f"count {wanted} in {listed}", f"Count the {wanted}: {listed}",
+            f"How many {wanted} are here? {listed}", f"count the {wanted}: {' '.join(items)}",
         ))  # fmt: skip
     else:
-        user = pick.of((f"How many words are these? {listed}", f"Count the items: {listed}"))
+        user = pick.of((
+            f"How many words are these? {listed}", f"Count the items: {listed}",
+            f"count: {listed}", f"How many items are in {listed}?",
+            f"How many words are in this list? {' '.join(items)}",
+        ))  # fmt: skip
     count, lines = 0, []
     for item in items:
         count += not wanted or item == wanted

@@ -57,6 +57,9 @@ def _tell(pick: Pick, want: Want, facts: dict[str, str]) -> list[Turn]:
             about_it,
             f"Remember: the {key} {verb} {value}.",
             f"Please note that the {key} {verb} {value}.",
+            f"the {key} {verb} {value}",
+            f"Remember that the {key} {verb} {value}.",
+            f"Note: the {key} {verb} {value}.",
         )
     )
     if pick.chance(0.3):
@@ -88,7 +91,8 @@ def _fact(pick: Pick, key: str) -> tuple[str, str]:
 def _recall(pick: Pick, want: Want, facts: dict[str, str]) -> Exchange:
     key = pick.of(tuple(facts))
     value = facts[key]
-    user = pick.of((f"What is the {key}?", f"Do you remember the {key}?", f"Tell me the {key}."))
+    user = pick.of((f"What is the {key}?", f"Do you remember the {key}?", f"Tell me the {key}.",
+                    f"what is the {key}", f"And the {key}?", f"What was the {key}?"))  # fmt: skip
     low = f"The {key}: {value}."
     high = f"The user asks for the {key}. It was told to me before: the {key} is {value}."
     check = f"I look for a later change of the {key}. The last value is {value}."

@@ -20,7 +20,8 @@ def ask(pick: Pick, want: Want) -> Exchange:
     given = joint.join(items)
     user = pick.of((
         f"Reverse this:\n{given}", f"Write this backwards:\n{given}",
-        f"Turn the order around.\n{given}",
+        f"Turn the order around.\n{given}", f"reverse {given}", f"Reverse: {given}",
+        f"Reverse the order of {given}", f"Write {given} backwards",
     ))  # fmt: skip
     turned = items[::-1]
     answer = joint.join(turned)

@@ -40,17 +40,21 @@ def _items(pick: Pick, want: Want) -> tuple[list[str], bool]:
 
 
 def _wording(pick: Pick, given: str, *, are_numbers: bool, is_falling: bool) -> str:
+    spaced = given.replace(",", "")
     if not are_numbers:
         return pick.of((
             f"Sort these words by the alphabet: {given}", f"Put in alphabetical order: {given}",
+            f"Sort {given}", f"sort {spaced}", f"Sort alphabetically: {given}", f"order: {given}",
         ))  # fmt: skip
     if is_falling:
         return pick.of((
             f"Sort from large to small: {given}", f"Sort these numbers, largest first: {given}",
+            f"sort {spaced} from large to small", f"Sort {given}, largest first",
         ))  # fmt: skip
     return pick.of((
         f"Sort these numbers: {given}", f"Sort from small to large: {given}",
-        f"Put these numbers in order: {given}",
+        f"Put these numbers in order: {given}", f"Sort {given}", f"sort {spaced}",
+        f"order: {given}", f"Please sort {given}.", f"Sort these: {spaced}",
     ))  # fmt: skip
 
 

@@ -41,7 +41,10 @@ def ask(pick: Pick, want: Want) -> Exchange:
     user = pick.of((
         f"How many {step.small} are {value} {step.large}?",
         f"Convert {value} {step.large} to {step.small}.",
-        f"{value} {step.large} in {step.small}?",
+        f"{value} {step.large} in {step.small}?", f"{value} {step.large} in {step.small}",
+        f"convert {value} {step.large} to {step.small}",
+        f"What is {value} {step.large} in {step.small}?",
+        f"how many {step.small} in {value} {step.large}",
     ))  # fmt: skip
     result = value * step.factor
     low = f"{value} x {step.factor} = {result}"
