@@ -1,6 +1,6 @@
-"""The torch network against the product on random weights, before any is trained.
+"""The torch network against the product, on random weights or on those of a run.
 
-Writes a float file of a random network, reads it with ``localglm`` on the CPU (exact products) and
+Writes a float file, reads it with ``localglm`` on the CPU (exact products) and
 compares logits of the trunk and of the draft block. Run in an environment that has torch and the
 product's dependencies: ``python -m training.parity``.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from localglm.model.graph import Model
 from localglm.model.load import load_model
 from training.export.storage import Recipe
 from training.export.to_gguf import write
+from training.loop.checkpoint import load_parts
 from training.model.config import DEMO, TINY, ModelConfig
 from training.model.mla import Packing, visible_cells
 from training.model.network import Network
@@ -88,24 +90,46 @@ def relative(got: AnyArray, want: AnyArray) -> float:
     return float((np.abs(got - want).max(-1) / np.abs(want).max(-1)).max())
 
 
-def main() -> None:
-    """Compare on a tiny and on the full shape."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tokens", type=int, default=300)
-    parser.add_argument("--shape", choices=("tiny", "demo"), default="tiny")
-    chosen = parser.parse_args()
-    c = TINY if chosen.shape == "tiny" else DEMO
-    params = lively(c, 5)
-    ids = np.random.default_rng(3).integers(0, c.vocabulary, chosen.tokens).tolist()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "random.gguf"
-        write(path, params, c, Recipe.FLOAT, tokenizer=False)
-        got = product_logits(path, ids, exact=True)
-    want = torch_logits(c, params, ids)
+def compare(path: Path, params: Params, c: ModelConfig, ids: list[int]) -> None:
+    """Print the largest errors of the product on a float file; fail beyond the bound."""
+    want, got = torch_logits(c, params, ids), product_logits(path, ids, exact=True)
     for name, g, w in zip(("trunk", "draft"), got, want, strict=True):
         error = relative(g, w)
         print(f"{name}: {error:.2e} over {len(g)} rows")
         assert error < BOUND, f"{name}: {error} is not below {BOUND}"
+
+
+def write_fixture(folder: Path) -> None:
+    """Write the small file and the logits that tests/training/test_export.py compares with."""
+    c = replace(TINY, vocabulary=64, experts=4, dense_width=32)
+    params = lively(c, 7)
+    ids = np.random.default_rng(11).integers(0, c.vocabulary, 200).tolist()
+    write(folder / "export-tiny.gguf", params, c, Recipe.FLOAT, tokenizer=False)
+    trunk, draft = torch_logits(c, params, ids)
+    np.savez_compressed(
+        folder / "export-tiny.npz", ids=np.array(ids, np.int32),
+        trunk=trunk.astype(np.float32), draft=draft.astype(np.float32),
+    )  # fmt: skip
+
+
+def main() -> None:
+    """Compare random weights of a shape, or a checkpoint on random ids; or write the fixture."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tokens", type=int, default=300)
+    parser.add_argument("--shape", choices=("tiny", "demo"), default="tiny")
+    parser.add_argument("--checkpoint", type=Path, help="folder of a run; implies --shape demo")
+    parser.add_argument("--fixture", type=Path, help="write the test fixture into this folder")
+    chosen = parser.parse_args()
+    if chosen.fixture:
+        write_fixture(chosen.fixture)
+        return
+    c = TINY if chosen.shape == "tiny" and not chosen.checkpoint else DEMO
+    params = load_parts(chosen.checkpoint) if chosen.checkpoint else lively(c, 5)
+    ids = np.random.default_rng(3).integers(0, c.vocabulary, chosen.tokens).tolist()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "random.gguf"
+        write(path, params, c, Recipe.FLOAT, tokenizer=False)
+        compare(path, params, c, ids)
 
 
 if __name__ == "__main__":
