@@ -5,7 +5,9 @@
  * tokens, and x keeps its sign. -c * scale * (sum of x) is added through the sums kept with x.
  *   narrow  u <= 128: pairs are added in 16 bits, then multiplied by 16-bit scales. A pair is at most
  *           2 * 128 * 127 = 32512 < 32767, so the first step never saturates (dot_avx2.h).
- *   wide    u <= 255 (c = 128): fours are added in 32 bits, then multiplied by 32-bit scales. */
+ *   wide    u <= 255 (c = 128): fours are added in 32 bits, then multiplied by 32-bit scales.
+ * Types that look magnitudes up (LG_LOOKED_UP) leave sign bits and scales in memory. x takes the sign then, as
+ * in dot_avx2.h: that needs neither the correction nor exchanges between lanes, which these types are short of. */
 #ifndef LG_DOT_AVX512_H
 #define LG_DOT_AVX512_H
 
@@ -15,7 +17,8 @@
 typedef struct {
     lg_head256 head[2];
     _Alignas(64) uint8_t codes[256];
-    _Alignas(64) uint64_t signs[8];
+    _Alignas(64) uint64_t signs[8];  /* of 64 weights */
+    _Alignas(64) int32_t scales[16]; /* of 32 weights, twice 16 bits */
 } lg_pair512;
 
 /* What sets a type apart here; with a centre of 128 its weights are wide. */
@@ -81,10 +84,55 @@ LG_INLINE __m512i wide_scales_of_part(__m256i scale, int j) {
     return _mm512_permutexvar_epi32(pick, _mm512_castsi256_si512(wide));
 }
 
+/* Written out: the compiler would take it apart into a product and a sum. */
+LG_INLINE __m512i add_scaled_pairs(__m512i s, __m512i pairs, __m512i scale) {
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(s) : "v"(pairs), "v"(scale));
+    return s;
+}
+
+/* The first number in the low half and the second in the high half, both straight from memory. */
+LG_INLINE __m512i halves_of(const int32_t *two) {
+    __m512i v = _mm512_set1_epi32(two[0]);
+    __asm__("vpbroadcastd %1, %0 %{%2%}" : "+v"(v) : "m"(two[1]), "Yk"((__mmask16)0xff00));
+    return v;
+}
+
+/* The sign bits of 64 weights, spread over the top bits of a vector: a mask loaded straight from what a vector
+ * store has just written waits for that store. */
+LG_INLINE __mmask64 mask_of(const uint64_t *signs) {
+    const __m512i bytes = _mm512_setr_epi64(0x00, 0x0808080808080808ll, 0x1010101010101010ll, 0x1818181818181818ll,
+                                            0x2020202020202020ll, 0x2828282828282828ll, 0x3030303030303030ll,
+                                            0x3838383838383838ll);
+    const __m512i first = _mm512_set1_epi64(0x003f3e3d3c3b3a39ll); /* bits 0 .. 7 seven places up, modulo 64 */
+    __m512i all = _mm512_set1_epi64((long long)*signs);
+    return _mm512_movepi8_mask(_mm512_multishift_epi64_epi8(_mm512_add_epi8(bytes, first), all));
+}
+
+/* Block b of a looked-up type against each token. */
+LG_INLINE void multiply_looked_up(const uint8_t *block, const lg_pair512 *pair, int which, int64_t b,
+                                  const lg_row *x, __m512i *s, int tokens, lg_part_fn512 part) {
+    for (int t = 0; t < tokens; t++) s[t] = _mm512_setzero_si512();
+#pragma clang loop unroll(full)
+    for (int j = 0; j < 4; j++) {
+        __m512i u = part(block, pair, which, j);
+        __mmask64 minus = mask_of(&pair->signs[4 * which + j]);
+        __m512i scale = halves_of(pair->scales + 8 * which + 2 * j);
+        for (int t = 0; t < tokens; t++) {
+            __m512i q = load512(x[t].q + 256 * b + 64 * j);
+            q = _mm512_mask_sub_epi8(q, minus, _mm512_setzero_si512(), q);
+            s[t] = add_scaled_pairs(s[t], _mm512_maddubs_epi16(u, q), scale);
+        }
+    }
+}
+
 /* Block b against each token: vectors whose lanes add up to S, and to M for types with minima. */
 LG_INLINE void multiply512(const uint8_t *block, const lg_pair512 *pair, int which, int64_t b, const lg_row *x,
                            __m512i *s, __m256i *m, int tokens, int flags, lg_form512 wide, lg_part_fn512 part) {
     const lg_head256 *head = &pair->head[which];
+    if (flags & LG_LOOKED_UP) {
+        multiply_looked_up(block, pair, which, b, x, s, tokens, part);
+        return;
+    }
     for (int t = 0; t < tokens; t++) {
         s[t] = _mm512_setzero_si512();
         if (wide.centre) {
@@ -103,7 +151,7 @@ LG_INLINE void multiply512(const uint8_t *block, const lg_pair512 *pair, int whi
                 __m512i fours = _mm512_dpbusd_epi32(_mm512_setzero_si512(), u, q);
                 s[t] = _mm512_add_epi32(s[t], _mm512_mullo_epi32(fours, scale));
             } else {
-                s[t] = _mm512_dpwssd_epi32(s[t], _mm512_maddubs_epi16(u, q), scale);
+                s[t] = add_scaled_pairs(s[t], _mm512_maddubs_epi16(u, q), scale);
             }
         }
     }
@@ -124,6 +172,7 @@ LG_INLINE void super8_512(const uint8_t *row, int64_t b, const lg_row *x, __m256
     for (int k = 0; k < 8; k += 2) {
         const uint8_t *block = row + (b + k) * form.bytes;
         lg_pair512 pair;
+        fetch_ahead(block, 2 * form.bytes);
         read_pair(block, block + form.bytes, &pair);
 #pragma clang loop unroll(full)
         for (int i = 0; i < 2; i++) {
@@ -194,6 +243,7 @@ LG_INLINE void run8_512(const uint8_t *row, int64_t r, const lg_row *x, __m256 *
                         int centre, lg_unpack512 unpack) {
     const uint8_t *block = row + 8 * r * form.bytes;
     __m512i s[2][4];
+    fetch_ahead(block, 8 * form.bytes);
 #pragma clang loop unroll(full)
     for (int k = 0; k < 4; k++) {
         __m512i u = unpack(block + k * form.bytes, block + (k + 4) * form.bytes);

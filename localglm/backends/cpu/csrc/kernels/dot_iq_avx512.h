@@ -50,22 +50,21 @@ LG_INLINE __m512i look_up256(const uint8_t *table, __m512i index, __mmask64 uppe
     return _mm512_mask_blend_epi8(upper, low, high);
 }
 
-/* Sixteen words of four sign codes and a sub-scale, eight a block. */
+/* Sixteen words of four sign codes and a sub-scale, eight a block. The empty statements here and below make
+ * values go through memory, where they are spread for nothing: the unit that exchanges lanes is the one these
+ * kernels wait for. */
 LG_INLINE void put_signs_and_scales(__m512i words, lg_pair512 *pair) {
     const __m512i sevens = _mm512_set1_epi64(0x352e2720150e0700ll);
     __m512i codes = _mm512_multishift_epi64_epi8(sevens, words);
     __m512i signs = _mm512_permutex2var_epi8(load512(lg_ksigns_iq2xs), codes, load512(lg_ksigns_iq2xs + 64));
     _mm512_store_si512(pair->signs, signs);
+    __asm__("" : "+m"(pair->signs));
     __m512i odd = _mm512_or_si512(_mm512_slli_epi32(_mm512_srli_epi32(words, 28), 1), _mm512_set1_epi32(1));
+    _mm512_store_si512(pair->scales, _mm512_or_si512(odd, _mm512_slli_epi32(odd, 16)));
+    __asm__("" : "+m"(pair->scales));
     __m256i narrow = _mm512_cvtepi32_epi16(odd);
     pair->head[0].scale = _mm256_permute4x64_epi64(narrow, 0x44);
     pair->head[1].scale = _mm256_permute4x64_epi64(narrow, 0xee);
-}
-
-/* Ranks to centred values, negated around the centre where a sign bit is set. */
-LG_INLINE __m512i centred_values(__m512i ranks, __m512i values, uint64_t signs) {
-    __m512i u = _mm512_permutexvar_epi8(ranks, values);
-    return _mm512_mask_sub_epi8(u, signs, _mm512_set1_epi8((char)128), u);
 }
 
 /* Entries are looked up in the order 0, 2, 4, 6, 1, 3, 5, 7 of each eight: a vector of weights repeats
@@ -81,6 +80,7 @@ LG_INLINE void pair_iq2_xxs(const uint8_t *first, const uint8_t *second, lg_pair
     __m512i low = look_up256(lg_iq2xxs_ranks, index, upper), high = look_up256(lg_iq2xxs_ranks + 256, index, upper);
     _mm512_store_si512(pair->codes, _mm512_unpacklo_epi8(low, high));
     _mm512_store_si512(pair->codes + 64, _mm512_unpackhi_epi8(low, high));
+    __asm__("" : "+m"(pair->codes));
     put_signs_and_scales(_mm512_permutex2var_epi32(a, _mm512_add_epi32(evens, _mm512_set1_epi32(1)), b), pair);
 }
 
@@ -92,7 +92,7 @@ LG_INLINE __m512i part512_iq2_xxs(const uint8_t *p, const lg_pair512 *pair, int 
     const uint8_t *codes = pair->codes + 64 * (unit & 1) + 16 * (unit >> 1);
     __m512i ranks = _mm512_multishift_epi64_epi8(_mm512_add_epi8(twos, entry), _mm512_broadcast_i64x2(load128(codes)));
     (void)p;
-    return centred_values(ranks, _mm512_set1_epi32(0x406b5948), pair->signs[unit]);
+    return _mm512_permutexvar_epi8(ranks, _mm512_set1_epi32(0x002b1908)); /* 8, 25, 43 */
 }
 
 LG_INLINE void ranks_iq3_xxs(const uint8_t *p, uint8_t *codes) {
@@ -110,6 +110,7 @@ LG_INLINE void pair_iq3_xxs(const uint8_t *first, const uint8_t *second, lg_pair
     pair->head[1].d = lg_load16(second);
     ranks_iq3_xxs(first, pair->codes);
     ranks_iq3_xxs(second, pair->codes + 128);
+    __asm__("" : "+m"(pair->codes));
     put_signs_and_scales(join256(load256(first + 66), load256(second + 66)), pair);
 }
 
@@ -122,7 +123,7 @@ LG_INLINE __m512i part512_iq3_xxs(const uint8_t *p, const lg_pair512 *pair, int 
     both = _mm512_mask_broadcast_i64x2(both, 0xf0, load128(codes + 64));
     __m512i ranks = _mm512_multishift_epi64_epi8(_mm512_add_epi8(threes, entry), both);
     (void)p;
-    return centred_values(ranks, _mm512_set1_epi64(0x7e746c645c544c44ll), pair->signs[4 * which + j]);
+    return _mm512_permutexvar_epi8(ranks, _mm512_set1_epi64(0x3e342c241c140c04ll)); /* 4, 12, .. 52, 62 */
 }
 
 #endif

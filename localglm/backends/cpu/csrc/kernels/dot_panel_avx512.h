@@ -42,11 +42,21 @@ typedef struct {
     uint16_t d[LG_PANEL_ROWS], m[LG_PANEL_ROWS];
 } lg_panel_rows;
 
+/* Magnitudes with sign bits to weights plus 64. */
+LG_INLINE __m512i centred(__m512i u, __mmask64 signs) {
+    const __m512i centre = _mm512_set1_epi8(64);
+    return _mm512_mask_sub_epi8(_mm512_add_epi8(u, centre), signs, centre, u);
+}
+
 LG_INLINE void keep_row(lg_panel_rows *rows, int r, const uint8_t *block, const lg_pair512 *pair, int which,
                         int flags, lg_part_fn512 part) {
     const lg_head256 *head = &pair->head[which];
 #pragma clang loop unroll(full)
-    for (int j = 0; j < 4; j++) _mm512_store_si512(rows->u[r] + 64 * j, part(block, pair, which, j));
+    for (int j = 0; j < 4; j++) {
+        __m512i u = part(block, pair, which, j);
+        if (flags & LG_LOOKED_UP) u = centred(u, mask_of(&pair->signs[4 * which + j]));
+        _mm512_store_si512(rows->u[r] + 64 * j, u);
+    }
     _mm512_store_si512(rows->scale[r], _mm512_cvtepi16_epi32(head->scale));
     rows->d[r] = head->d;
     if (flags & LG_HAS_MIN) {

@@ -22,8 +22,9 @@ typedef struct {
 typedef void (*lg_unpack256)(const uint8_t *block, lg_block256 *out);
 typedef void (*lg_unpack32)(const uint8_t *block, lg_block32 *out);
 
-/* What sets a type apart. The last two say how the vector kernels hold it (dot_avx2.h). */
-enum { LG_HAS_MIN = 1, LG_SIGNED = 2, LG_BIASED = 4 };
+/* What sets a type apart. The others than the first say how the vector kernels hold it (dot_avx2.h,
+ * dot_avx512.h). */
+enum { LG_HAS_MIN = 1, LG_SIGNED = 2, LG_BIASED = 4, LG_LOOKED_UP = 8 };
 
 typedef struct {
     int bytes;
