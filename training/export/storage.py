@@ -16,7 +16,8 @@ class Recipe(Enum):
 
 
 _ALWAYS_FLOAT = ("ffn_gate_inp.weight", "indexer.proj.weight")
-_EXPERTS = ("ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_down_exps.weight")
+_FINE = ("token_embd.weight", "output.weight", "fn.weight", "eh_proj.weight", "ssm_beta.weight")
+"""Embedding, head and outputs of attention, stream mixing, draft input, beta: errors spread."""
 
 
 def storage_type(recipe: Recipe, name: str, shape: tuple[int, ...]) -> Type:
@@ -26,4 +27,4 @@ def storage_type(recipe: Recipe, name: str, shape: tuple[int, ...]) -> Type:
         return Type.F32
     if recipe is Recipe.HALF:
         return Type.F16
-    return Type.Q5_1 if name.endswith(_EXPERTS) else Type.Q8_0
+    return Type.Q8_0 if name.endswith(_FINE) else Type.Q5_1
