@@ -48,7 +48,7 @@ typedef void (*lg_quantise_fn)(const float *x, int64_t n, int8_t *q, float *d, i
 typedef void (*lg_panel_fn)(const uint8_t *row, int64_t row_bytes, int count, int64_t n, const lg_row *x,
                             int64_t tokens, float *const *y, int64_t at, void *room);
 
-/* A type has four and eight, or else two and panel. */
+/* A type has eight, or else two and panel. */
 typedef struct {
     lg_dot_fn one, two, four, eight;
     lg_decode_fn decode;

@@ -85,7 +85,7 @@ void lg_acts_free(lg_acts *acts) {
 }
 
 /* From this many tokens on, decoding rows into a panel pays for itself. */
-enum { PANEL_TOKENS = 3, PANEL_ROWS = 16 };
+enum { PANEL_TOKENS = 5, PANEL_ROWS = 16 };
 
 static int takes_panels(const lg_weight *weight, int64_t tokens) {
     return !weight->decode && weight->kernel->panel && tokens >= PANEL_TOKENS;

@@ -1,4 +1,4 @@
-/* Row products with AVX-512 VNNI and VBMI, for one and two tokens. Eight block sums become one vector, as in
+/* Row products with AVX-512 VNNI and VBMI, for one, two and four tokens. Eight block sums become one vector, as in
  * dot_avx2.h, whose block heads are used here too.
  *
  * Weights are held as unsigned bytes u = w + c with a constant c of the type: a weight is made once for all
@@ -20,6 +20,8 @@ typedef struct {
     _Alignas(64) uint64_t signs[8];  /* of 64 weights */
     _Alignas(64) int32_t scales[16]; /* of 32 weights, twice 16 bits */
 } lg_pair512;
+
+enum { MOST_TOKENS = 4 };
 
 /* What sets a type apart here; with a centre of 128 its weights are wide. */
 typedef struct {
@@ -165,8 +167,8 @@ LG_INLINE __m256 eight_halves(const uint16_t *h) {
 /* Blocks b .. b + 7 into the partials of each token. Everything is unrolled: the sums stay in registers. */
 LG_INLINE void super8_512(const uint8_t *row, int64_t b, const lg_row *x, __m256 *partials, int tokens,
                           lg_form256 form, lg_form512 wide, lg_pair_fn read_pair, lg_part_fn512 part) {
-    __m512i s[2][8];
-    __m256i m[2][8];
+    __m512i s[MOST_TOKENS][8];
+    __m256i m[MOST_TOKENS][8];
     uint16_t halves[8], minima[8];
 #pragma clang loop unroll(full)
     for (int k = 0; k < 8; k += 2) {
@@ -176,8 +178,8 @@ LG_INLINE void super8_512(const uint8_t *row, int64_t b, const lg_row *x, __m256
         read_pair(block, block + form.bytes, &pair);
 #pragma clang loop unroll(full)
         for (int i = 0; i < 2; i++) {
-            __m512i block_s[2];
-            __m256i block_m[2];
+            __m512i block_s[MOST_TOKENS];
+            __m256i block_m[MOST_TOKENS];
             halves[k + i] = pair.head[i].d;
             if (form.flags & LG_HAS_MIN) minima[k + i] = pair.head[i].m;
             multiply512(block + i * form.bytes, &pair, i, b + k + i, x, block_s, block_m, tokens, form.flags, wide,
@@ -201,8 +203,8 @@ LG_INLINE void super8_512(const uint8_t *row, int64_t b, const lg_row *x, __m256
 LG_INLINE void super_rest_512(const uint8_t *row, int64_t b, const lg_row *x, float partials[][8], int tokens,
                               lg_form256 form, lg_form512 wide, lg_pair_fn read_pair, lg_part_fn512 part) {
     const uint8_t *block = row + b * form.bytes;
-    __m512i s[2];
-    __m256i m[2];
+    __m512i s[MOST_TOKENS];
+    __m256i m[MOST_TOKENS];
     lg_pair512 pair;
     read_pair(block, block, &pair);
     multiply512(block, &pair, 0, b, x, s, m, tokens, form.flags, wide, part);
@@ -217,8 +219,8 @@ LG_INLINE void super_rest_512(const uint8_t *row, int64_t b, const lg_row *x, fl
 
 LG_INLINE void avx512_super(const uint8_t *row, int64_t n, const lg_row *x, float *y, int tokens, lg_form256 form,
                             lg_form512 wide, lg_pair_fn read_pair, lg_part_fn512 part) {
-    __m256 partials[2];
-    float stored[2][8];
+    __m256 partials[MOST_TOKENS];
+    float stored[MOST_TOKENS][8];
     int64_t blocks = n / 256, whole = blocks / 8 * 8;
     for (int t = 0; t < tokens; t++) partials[t] = _mm256_setzero_ps();
 #pragma clang loop unroll(disable)
@@ -242,7 +244,7 @@ LG_INLINE __m256 halves_of_run(const uint8_t *block, int bytes, int at) {
 LG_INLINE void run8_512(const uint8_t *row, int64_t r, const lg_row *x, __m256 *p, int tokens, lg_form32 form,
                         int centre, lg_unpack512 unpack) {
     const uint8_t *block = row + 8 * r * form.bytes;
-    __m512i s[2][4];
+    __m512i s[MOST_TOKENS][4];
     fetch_ahead(block, 8 * form.bytes);
 #pragma clang loop unroll(full)
     for (int k = 0; k < 4; k++) {
@@ -269,7 +271,7 @@ LG_INLINE void run8_512(const uint8_t *row, int64_t r, const lg_row *x, __m256 *
 /* The last run of a row when it has fewer than eight blocks. */
 LG_INLINE void run_rest_512(const uint8_t *row, int64_t r, int64_t blocks, const lg_row *x, float partials[][8],
                             int tokens, lg_form32 form, int centre, lg_unpack512 unpack) {
-    float p[2][8] = {{0.0f}};
+    float p[MOST_TOKENS][8] = {{0.0f}};
 #pragma clang loop unroll(disable)
     for (int64_t b = 8 * r; b < blocks; b++) {
         const uint8_t *block = row + b * form.bytes;
@@ -288,16 +290,16 @@ LG_INLINE void run_rest_512(const uint8_t *row, int64_t r, int64_t blocks, const
 
 LG_INLINE void avx512_run32(const uint8_t *row, int64_t n, const lg_row *x, float *y, int tokens, lg_form32 form,
                             int centre, lg_unpack512 unpack) {
-    __m256 vectors[2];
-    float partials[2][8];
+    __m256 vectors[MOST_TOKENS];
+    float partials[MOST_TOKENS][8];
     int64_t blocks = n / 32, runs = blocks / 8, whole = runs / 8 * 8;
     for (int t = 0; t < tokens; t++) vectors[t] = _mm256_setzero_ps();
 #pragma clang loop unroll(disable)
     for (int64_t r = 0; r < whole; r += 8) {
-        __m256 p[2][8];
+        __m256 p[MOST_TOKENS][8];
 #pragma clang loop unroll(full)
         for (int k = 0; k < 8; k++) {
-            __m256 one[2];
+            __m256 one[MOST_TOKENS];
             run8_512(row, r + k, x, one, tokens, form, centre, unpack);
             for (int t = 0; t < tokens; t++) p[t][k] = one[t];
         }
@@ -306,7 +308,7 @@ LG_INLINE void avx512_run32(const uint8_t *row, int64_t n, const lg_row *x, floa
     for (int t = 0; t < tokens; t++) _mm256_storeu_ps(partials[t], vectors[t]);
 #pragma clang loop unroll(disable)
     for (int64_t r = whole; r < runs; r++) {
-        __m256 p[2];
+        __m256 p[MOST_TOKENS];
         run8_512(row, r, x, p, tokens, form, centre, unpack);
         for (int t = 0; t < tokens; t++) sum_run8(partials[t], r, p[t]);
     }

@@ -11,6 +11,7 @@
 #define ENTRY(type)                                                                            \
     {.one = LG_NAME(one_##type),                                                               \
      .two = LG_NAME(two_##type),                                                               \
+     .four = LG_NAME(four_##type),                                                             \
      .panel = LG_NAME(panel_##type),                                                           \
      .decode = LG_NAME(decode_##type)}
 #else

@@ -32,6 +32,7 @@
 #define LG_DEFINE_PANELS(type, dot, panel)                                                     \
     void LG_NAME(one_##type)(LG_DOT_ARGUMENTS) { dot(type, 1); }                               \
     void LG_NAME(two_##type)(LG_DOT_ARGUMENTS) { dot(type, 2); }                               \
+    void LG_NAME(four_##type)(LG_DOT_ARGUMENTS) { dot(type, 4); }                              \
     void LG_NAME(panel_##type)(LG_PANEL_ARGUMENTS) { panel(type); }
 
 LG_DECLARE(f32)
