@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Makes a virtual environment at $1 (once). Sourced by try.sh and check.sh.
 make_environment() {
     [ -x "$1/bin/python" ] && return 0

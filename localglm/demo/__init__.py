@@ -1,0 +1,1 @@
+"""The demonstration model, ``demo.gguf``; made by ``training`` as docs/measurements says."""
