@@ -1,8 +1,7 @@
 /* Routed experts: (token, rank) pairs are grouped by expert, so that an expert's rows are read once. */
 #include <stdlib.h>
 
-#include "lg_math.h"
-#include "lg_products.h"
+#include "lg_ops.h"
 #include "lg_weights.h"
 
 /* Pairs in the order of their experts. Group g holds places start[g] .. start[g + 1). */
@@ -59,19 +58,10 @@ typedef struct {
     side first, second; /* second.weight NULL in the down pass */
     lg_scratch scratch;
     int64_t rows, chunk, chunks;
+    lg_task activate; /* SwiGLU of this instruction set */
     int has_limit;
     float limit;
 } experts_task;
-
-/* The comparisons are false for NaN, which therefore stays. */
-static float activate(const experts_task *task, float gate, float up) {
-    if (task->has_limit) {
-        if (gate > task->limit) gate = task->limit;
-        if (up > task->limit) up = task->limit;
-        if (up < -task->limit) up = -task->limit;
-    }
-    return lg_silu(gate) * up;
-}
 
 static void expert_chunks(void *context, int64_t begin, int64_t end, int worker) {
     const experts_task *task = context;
@@ -86,8 +76,10 @@ static void expert_chunks(void *context, int64_t begin, int64_t end, int worker)
         if (!task->second.weight) continue;
         float *const *up = task->second.y + place;
         lg_rows_times(task->second.weight, first, count, task->second.x + place, places, up, row, scratch);
-        for (int64_t t = 0; t < places; t++)
-            for (int64_t r = row; r < row + count; r++) y[t][r] = activate(task, y[t][r], up[t][r]);
+        for (int64_t t = 0; t < places; t++) {
+            lg_pair_args pair = {y[t] + row, up[t] + row, y[t] + row, task->limit, task->has_limit};
+            task->activate(&pair, 0, count, worker);
+        }
     }
 }
 
@@ -158,8 +150,9 @@ static void run_pass(lg_pool *pool, experts_task task) {
     lg_pool_run(pool, expert_chunks, &task, task.groups->groups * task.chunks, 1);
 }
 
-static int ffn_run(ffn *s, lg_pool *pool, const lg_kernel_set *set, const lg_experts *e, const float *x,
-                   int64_t tokens, int64_t used, float *y) {
+static int ffn_run(ffn *s, lg_pool *pool, int isa, const lg_experts *e, const float *x, int64_t tokens,
+                   int64_t used, float *y) {
+    const lg_kernel_set *set = lg_kernels_of(isa);
     int64_t pairs = tokens * used;
     int code = ffn_memory(s, e, pairs, lg_pool_threads(pool));
     if (code == LG_OK) code = lg_acts_init(&s->gate_acts, pool, set, s->gate.family, x, tokens, e->d);
@@ -173,6 +166,7 @@ static int ffn_run(ffn *s, lg_pool *pool, const lg_kernel_set *set, const lg_exp
         .second = {&s->up, s->up_x, s->up_y},
         .scratch = s->scratch,
         .rows = e->f,
+        .activate = LG_TASKS(lg_swiglu_task)[isa],
         .has_limit = e->has_limit,
         .limit = e->limit,
     };
@@ -196,7 +190,7 @@ int lg_expert_ffn(lg_pool *pool, int isa, int exact, const lg_experts *experts, 
     if (code != LG_OK) return code;
     code = groups_init(&state.groups, ids, tokens * used, experts->experts);
     if (code != LG_OK) return code;
-    code = ffn_run(&state, pool, set, experts, x, tokens, used, y);
+    code = ffn_run(&state, pool, isa, experts, x, tokens, used, y);
     ffn_free(&state);
     return code;
 }
