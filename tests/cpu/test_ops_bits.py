@@ -9,10 +9,13 @@ import pytest
 
 from localglm.arrays import AnyArray
 from localglm.backends.cpu.device import CpuDevice
+from localglm.backends.cpu.library import ISA_IDS, library_path, load
 from tests.cpu.ops_bits_cases import CASES, TOKENS
 
 WHOLE = (TOKENS,)
 NAMES = sorted(CASES)
+NATIVE = load(library_path())
+RUNS_HERE = [isa for isa, number in ISA_IDS.items() if NATIVE.lg_isa_supported(number)]
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +36,15 @@ def bits(arrays: list[AnyArray]) -> list[bytes]:
     return out
 
 
+@pytest.mark.parametrize("isa", RUNS_HERE)
 @pytest.mark.parametrize("name", NAMES)
-def test_portable_kernels_give_the_bits_of_the_best_ones(name: str, one_thread: CpuDevice) -> None:
-    portable = CpuDevice(threads=1, isa="portable")
+def test_all_kernels_give_the_bits_of_the_best_ones(
+    name: str, isa: str, one_thread: CpuDevice
+) -> None:
+    other = CpuDevice(threads=1, isa=isa)
     want = bits(CASES[name](one_thread, WHOLE))
-    assert bits(CASES[name](portable, WHOLE)) == want
-    portable.close()
+    assert bits(CASES[name](other, WHOLE)) == want
+    other.close()
 
 
 @pytest.mark.parametrize("threads", [2, 5])
