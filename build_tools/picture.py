@@ -16,12 +16,12 @@ from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "pictures" / "terminal.svg"
-MODEL = "tests/oracle/tiny-q8_0.gguf"
 WIDTH = 100
+GREEDY = ("--temperature", "0")
 SESSION: tuple[tuple[list[str], int], ...] = (
-    (["inspect", MODEL], 12),
-    (["ask", MODEL, "Hello!", "--think", "off", "--max-tokens", "24", "--seed", "7"], 8),
-    (["bench", MODEL, "--prompt", "128", "--generate", "32"], 8),
+    (["ask", "demo", "Who are you?", "--think", "off", *GREEDY], 8),
+    (["ask", "demo", "What is 347 + 485?", "--think", "high", "--show-thinking", *GREEDY], 12),
+    (["inspect", "demo"], 12),
 )
 
 
@@ -48,6 +48,7 @@ def main() -> None:
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     # The viewer's own monospace font serves; a picture must not fetch anything.
     svg = re.sub(r"@font-face \{.*?\}", "", console.export_svg(title="localglm"), flags=re.DOTALL)
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = svg.replace("Fira Code", "DejaVu Sans Mono")
     PICTURE.write_text(svg, encoding="utf-8")
     print(PICTURE)
