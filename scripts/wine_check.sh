@@ -61,7 +61,7 @@ install_wheel() {
     LOCALGLM_TARGET=x86_64-windows-gnu python -m build --wheel --no-isolation --outdir "$home/wheel" .
     foreign --target "$home/python/site" --no-deps "$home"/wheel/*.whl
     # The tests lie in a tree without the package, so that they import the installed one.
-    cp -R tests build_tools benchmarks "$home/tree/"
+    cp -R tests build_tools benchmarks training "$home/tree/"
     cp -R localglm/backends/cpu/csrc "$home/tree/localglm/backends/cpu/"
     cp build/native/x86_64-windows-gnu/* "$home/tree/localglm/backends/cpu/_native/"
     cp tests/windows/pytest.ini "$home/tree/pytest.ini"
