@@ -10,7 +10,7 @@ Ops return new buffers unless the docstring says "in place". Axis letters: see `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -29,6 +29,44 @@ class StoredMatrix:
     shape: tuple[int, ...]
     type: StorageType
     data: U8
+
+
+@dataclass(frozen=True, slots=True)
+class StoredExperts:
+    """The routed experts of one layer as the file holds them: three stacks (expert, out, in)."""
+
+    layer: int
+    gate: StoredMatrix
+    up: StoredMatrix
+    down: StoredMatrix
+
+
+@dataclass(frozen=True, slots=True)
+class LentExpert:
+    """One expert in memory: the bytes of its three matrices, as the file holds them."""
+
+    expert: int
+    gate: U8
+    up: U8
+    down: U8
+
+
+class ExpertHome(Protocol):
+    """Lends experts that are not all in memory. Used by one thread."""
+
+    def expect(self, layer: int, experts: Sequence[int], *, certain: bool) -> None:
+        """Start to bring experts near and return at once; may do nothing.
+
+        ``certain``: they will be borrowed; otherwise it is a guess, which never delays what is
+        certain.
+        """
+
+    def lend(self, layer: int, experts: Sequence[int]) -> Iterator[Sequence[LentExpert]]:
+        """Yield each of ``experts`` (distinct) once, some at a time, as they arrive.
+
+        What was yielded stays in place until the next is asked for or the iterator is closed.
+        Raises: ModelFileError when the bytes cannot be read.
+        """
 
 
 @runtime_checkable
@@ -50,6 +88,14 @@ class Matrix(Protocol):
     @property
     def type(self) -> StorageType:
         """Storage type of every row."""
+
+
+class Experts(Protocol):
+    """The routed experts of one layer on the device."""
+
+    @property
+    def resident(self) -> bool:
+        """Whether all are in memory, so that nothing is gained by saying which come next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +158,7 @@ class Ops(Protocol):
     def head_matmul(self, weight: Matrix, x: Buffer) -> Buffer:
         """Multiply per head: x [t, h, in] by weight [h, out, in] -> [t, h, out]."""
 
-    def expert_ffn(
-        self, gate: Matrix, up: Matrix, down: Matrix, x: Buffer, ids: Buffer, limit: float | None
-    ) -> Buffer:
+    def expert_ffn(self, experts: Experts, x: Buffer, ids: Buffer, limit: float | None) -> Buffer:
         """Run the chosen experts, rows kept apart: x [t, d], ids [t, x] -> [t, x, d].
 
         Each row is down(swiglu(gate x, up x, limit)).
@@ -236,6 +280,15 @@ class Device(Ops, Protocol):
 
     def matrix(self, stored: StoredMatrix) -> Matrix:
         """Make a weight available without changing its bytes."""
+
+    def experts(self, stored: StoredExperts, home: ExpertHome | None = None) -> Experts:
+        """Make a layer's experts available.
+
+        With ``home`` their bytes are borrowed from there and ``stored`` only describes them.
+        """
+
+    def expect_experts(self, experts: Experts, ids: Buffer, *, certain: bool) -> None:
+        """Say that experts ``ids`` will be asked for soon. Changes no result; may do nothing."""
 
     def upload(self, array: AnyArray) -> Buffer:
         """Copy a host array to the device (floats become the device's float type, ints int32)."""

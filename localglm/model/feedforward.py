@@ -9,9 +9,14 @@ from localglm.model.weights import FfnWeights, MoeWeights
 
 
 def feed_forward(
-    run: Pass, name: str, layer: LayerGeometry, w: FfnWeights | MoeWeights, x: Buffer
-) -> Buffer:
-    """Run the feed-forward of one block: x [t, d], normalised -> [t, d]."""
+    run: Pass, name: str, layer: LayerGeometry, w: FfnWeights | MoeWeights, x: Buffer,
+    following: FfnWeights | MoeWeights | None = None,
+) -> Buffer:  # fmt: skip
+    """Run the feed-forward of one block: x [t, d], normalised -> [t, d].
+
+    ``following`` is that of the next block: where experts are read from a disk, its router is asked
+    ahead of time which ones it may want.
+    """
     if isinstance(w, FfnWeights):
         return swiglu(run, w, x, layer.shared_limit)
     dev, moe = run.device, run.geometry.moe
@@ -21,9 +26,13 @@ def feed_forward(
     routing = dev.route(logits, w.bias, moe.used, moe.scale, forced)
     run.probe.record(f"{name}router_ids", routing.ids)
     run.probe.record(f"{name}router_w", routing.weights)
-    e = w.experts
-    rows = dev.expert_ffn(e.gate, e.up, e.down, x, routing.ids, layer.expert_limit)
-    return dev.combine(rows, routing.weights, swiglu(run, w.shared, x, layer.shared_limit))
+    dev.expect_experts(w.experts, routing.ids, certain=True)
+    if isinstance(following, MoeWeights) and not following.experts.resident:
+        guess = dev.route(dev.matmul(following.router, x), following.bias, moe.used, moe.scale)
+        dev.expect_experts(following.experts, guess.ids, certain=False)
+    shared = swiglu(run, w.shared, x, layer.shared_limit)
+    rows = dev.expert_ffn(w.experts, x, routing.ids, layer.expert_limit)
+    return dev.combine(rows, routing.weights, shared)
 
 
 def swiglu(run: Pass, w: FfnWeights, x: Buffer, limit: float | None) -> Buffer:

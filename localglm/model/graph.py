@@ -110,7 +110,8 @@ class Model:
 
         mix = self._hyper_pre(run, f"{name}hc_ffn_", streams, w.hyper_ffn)
         x = run.fed(f"{name}ffn_norm", run.device.rms_norm(mix.input, w.ffn_norm, eps))
-        y = feed_forward(run, name, layer, w.ffn, x)
+        later = self.weights.layers[index + 1 : index + 2]
+        y = feed_forward(run, name, layer, w.ffn, x, later[0].ffn if later else None)
         run.probe.record(f"{name}ffn_out", y)
         streams = run.device.hyper_post(y, streams, mix.post, mix.comb)
         run.probe.record(f"{name}streams_out", streams)

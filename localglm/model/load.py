@@ -6,7 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from localglm.arrays import F32
-from localglm.backends.base import Buffer, Device, Matrix, StoredMatrix
+from localglm.backends.base import (
+    Buffer,
+    Device,
+    ExpertHome,
+    Experts,
+    Matrix,
+    StoredExperts,
+    StoredMatrix,
+)
 from localglm.errors import ModelFileError
 from localglm.gguf import ModelFile
 from localglm.model.geometry import AttentionKind, Geometry, LayerGeometry
@@ -40,11 +48,15 @@ def load_model(
 
 
 def load_surveyed(
-    file: ModelFile, found: Survey, device: Device, *, progress: Progress | None = None
-) -> tuple[Geometry, ModelWeights]:
-    """Load a set that ``inventory.survey`` has already checked."""
+    file: ModelFile, found: Survey, device: Device, *, progress: Progress | None = None,
+    home: ExpertHome | None = None,
+) -> tuple[Geometry, ModelWeights]:  # fmt: skip
+    """Load a set that ``inventory.survey`` has already checked.
+
+    With ``home`` the routed experts are borrowed from there, not read from the mapped file.
+    """
     total = sum(item.info.nbytes for item in found.tensors.values())
-    source = _Source(file, found, device, total, progress)
+    source = _Source(file, found, device, total, progress, home)
     geometry = found.geometry
     embedding = source.matrix("token_embd.weight")
     head = source.optional_matrix("output.weight") or embedding
@@ -67,18 +79,25 @@ class _Source:
     device: Device
     total: int
     progress: Progress | None
+    home: ExpertHome | None
     done: int = field(default=0)
 
     def matrix(self, name: str) -> Matrix:
         """Pass a weight on in its storage type, without a copy."""
+        return self.device.matrix(self._stored(name))
+
+    def experts(self, at: str, layer: int) -> Experts:
+        """Pass the routed experts of a layer on."""
+        parts = (self._stored(f"{at}ffn_{part}_exps.weight") for part in ("gate", "up", "down"))
+        return self.device.experts(StoredExperts(layer, *parts), self.home)
+
+    def _stored(self, name: str) -> StoredMatrix:
         item = self.found.tensors[name]
         assert item.info.type is not None
-        stored = StoredMatrix(
+        self._count(item.info.nbytes)
+        return StoredMatrix(
             item.info.name, item.expected.shape, item.info.type, self.file.data(item.info.name)
         )
-        matrix = self.device.matrix(stored)
-        self._count(item.info.nbytes)
-        return matrix
 
     def optional_matrix(self, name: str) -> Matrix | None:
         """Pass a weight on, or None when the file does not have it."""
@@ -110,7 +129,7 @@ def _layer(source: _Source, layer: LayerGeometry, *, hyper: bool) -> LayerWeight
         attn_norm=source.vector(f"{at}attn_norm.weight"),
         ffn_norm=source.vector(f"{at}ffn_norm.weight"),
         attention=_kda(source, at) if is_kda else _mla(source, at),
-        ffn=_ffn(source, at, "") if layer.dense else _moe(source, at),
+        ffn=_ffn(source, at, "") if layer.dense else _moe(source, at, layer.index),
         hyper_attn=_hyper(source, f"{at}hc_attn_") if hyper else None,
         hyper_ffn=_hyper(source, f"{at}hc_ffn_") if hyper else None,
     )
@@ -186,11 +205,11 @@ def _ffn(source: _Source, at: str, kind: str) -> FfnWeights:
     )
 
 
-def _moe(source: _Source, at: str) -> MoeWeights:
+def _moe(source: _Source, at: str, layer: int) -> MoeWeights:
     return MoeWeights(
         router=source.matrix(f"{at}ffn_gate_inp.weight"),
         bias=source.vector(f"{at}exp_probs_b.bias"),
-        experts=_ffn(source, at, "_exps"),
+        experts=source.experts(at, layer),
         shared=_ffn(source, at, "_shexp"),
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from localglm.backends.base import Buffer, Matrix
+from localglm.backends.base import Buffer, Experts, Matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +80,11 @@ class FfnWeights:
 
 @dataclass(frozen=True, slots=True)
 class MoeWeights:
-    """Routed experts stacked on a leading axis e, the router, and the shared expert."""
+    """The router, its routed experts, and the shared expert."""
 
     router: Matrix
     bias: Buffer
-    experts: FfnWeights
+    experts: Experts
     shared: FfnWeights
 
 

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from localglm.arrays import F64, AnyArray
-from localglm.backends.base import Buffer, Cells, Device, StoredMatrix
+from localglm.backends.base import Buffer, Cells, Device, StoredExperts, StoredMatrix
 from localglm.errors import ShapeError
 from localglm.ops.error import Tolerance, measure
 from localglm.quant.decode import decode_rows
@@ -65,15 +65,23 @@ class Case:
     @property
     def has_blocks(self) -> bool:
         """Tell whether a device with 8-bit activations uses them here."""
-        stored = (a for a in self.arguments.values() if isinstance(a, StoredMatrix))
-        return any(s.type.family is not Family.FLOAT for s in stored)
+        return any(s.type.family is not Family.FLOAT for s in self._stored)
 
     @property
     def elements(self) -> int:
         """Count the values of all arrays: the cost of a loop over them."""
         arrays = [a for a in self.arguments.values() if isinstance(a, np.ndarray)]
-        stored = [a for a in self.arguments.values() if isinstance(a, StoredMatrix)]
-        return sum(a.size for a in arrays) + sum(int(np.prod(s.shape)) for s in stored)
+        return sum(a.size for a in arrays) + sum(int(np.prod(s.shape)) for s in self._stored)
+
+    @property
+    def _stored(self) -> list[StoredMatrix]:
+        out: list[StoredMatrix] = []
+        for argument in self.arguments.values():
+            if isinstance(argument, StoredExperts):
+                out += [argument.gate, argument.up, argument.down]
+            elif isinstance(argument, StoredMatrix):
+                out.append(argument)
+        return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +176,8 @@ class OpSpec:
     def _upload(self, device: Device, name: str, value: object) -> object:
         if isinstance(value, StoredMatrix):
             return device.matrix(value)
+        if isinstance(value, StoredExperts):
+            return device.experts(value)
         if isinstance(value, HostCells):
             return Cells(device.upload(value.index), device.upload(value.count))
         if not isinstance(value, np.ndarray) or name in self.host:
@@ -194,6 +204,8 @@ def decoded(weight: StoredMatrix) -> F64:
 def _to_float64(value: object) -> object:
     if isinstance(value, StoredMatrix):
         return decoded(value)
+    if isinstance(value, StoredExperts):
+        return tuple(decoded(side) for side in (value.gate, value.up, value.down))
     if isinstance(value, np.ndarray):
         # float16 stays: it is the type of a cache, and what is stored there is rounded to it
         return value.astype(np.float64 if value.dtype == np.float32 else value.dtype)

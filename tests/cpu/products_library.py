@@ -99,12 +99,13 @@ class Products:
         )
         return code, q, d
 
-    def expert_ffn(self, sides, x, ids, limit, *, exact=False):
+    def expert_ffn(self, sides, x, ids, limit, *, exact=False, present=None):
         """``sides``: (type, weights [experts, out, bytes]) of gate, up and down."""
         ids = np.asarray(ids, np.int32)
         (gate_type, gate), (up_type, up), (down_type, down) = sides
+        tables = [addresses(side, present) for side in (gate, up, down)]
         described = Experts(
-            *(address(side) for side in (gate, up, down)),
+            *(address(table) for table in tables),
             *(kind.value.ggml_id for kind in (gate_type, up_type, down_type)),
             limit is not None,
             len(gate),
@@ -118,6 +119,14 @@ class Products:
             *ids.shape, address(y),
         )  # fmt: skip
         return code, y
+
+
+def addresses(stack, present):
+    """Where each expert lies; 0 for those not ``present`` (None: all are)."""
+    table = np.array([address(expert) for expert in stack], np.uint64)
+    absent = [] if present is None else sorted(set(range(len(stack))) - set(present))
+    table[absent] = 0
+    return table
 
 
 @contextmanager

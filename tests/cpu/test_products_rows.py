@@ -129,6 +129,25 @@ def test_experts_do_not_depend_on_who_shares_them(isa) -> None:
 
 
 @EVERY_ISA
+def test_absent_experts_leave_their_rows_and_change_no_others(isa) -> None:
+    sides, x = experts_of(MIXES[1]), activation_rows(9, D)
+    ids = np.random.default_rng(4).permuted(np.tile(np.arange(EXPERTS), (9, 1)), axis=1)[:, :3]
+    some = [1, 4]
+    here = np.isin(ids, some)
+    with products(LIBRARY, isa, 2) as use:
+        whole = use.expert_ffn(sides, x, ids, 7.0)[1]
+        code, part = use.expert_ffn(sides, x, ids, 7.0, present=some)
+        none = use.expert_ffn(sides, x, ids, 7.0, present=[])
+    assert code == 0
+    assert same(part[here], whole[here])
+    assert (part[~here] == np.float32(7e7)).all()
+    assert none[0] == 0
+    assert (none[1] == np.float32(7e7)).all()
+    assert here.any()
+    assert not here.all()
+
+
+@EVERY_ISA
 def test_exact_experts_take_decoded_weights(isa) -> None:
     mix, x, ids = MIXES[2], activation_rows(4, D), np.array([[2, 6], [6, 0], [1, 2], [3, 6]])
     sides = experts_of(mix)

@@ -9,10 +9,11 @@ import gguf
 import numpy as np
 import pytest
 
-from localglm.backends.base import StoredMatrix
+from localglm.backends.base import StoredExperts, StoredMatrix
 from localglm.errors import ModelFileError
 from localglm.gguf import open_model
-from localglm.model.load import load_model
+from localglm.model.inventory import survey
+from localglm.model.load import load_model, load_surveyed
 from localglm.model.weights import KdaWeights, MlaWeights, ModelWeights, MoeWeights
 from tests import oracle_archive as oracle
 from tests.gguf_files import Content, Edit, Tensor, Tiny, tiny_model, write_model
@@ -24,9 +25,15 @@ class Recorder:
 
     matrices: list[StoredMatrix] = field(default_factory=list)
     uploads: list[np.ndarray] = field(default_factory=list)
+    homes: list[object] = field(default_factory=list)
 
     def matrix(self, stored: StoredMatrix) -> StoredMatrix:
         self.matrices.append(stored)
+        return stored
+
+    def experts(self, stored: StoredExperts, home: object = None) -> StoredExperts:
+        self.matrices += [stored.gate, stored.up, stored.down]
+        self.homes.append(home)
         return stored
 
     def upload(self, array: np.ndarray) -> np.ndarray:
@@ -123,6 +130,19 @@ def test_matrices_are_views_of_the_mapped_file(tmp_path: Path) -> None:
         load_model(file, device)
         for stored in device.matrices:
             assert np.shares_memory(stored.data, file.data(stored.name))
+
+
+def test_the_experts_of_every_layer_get_the_home_they_are_borrowed_from(tmp_path: Path) -> None:
+    home, with_home, without = object(), Recorder(), Recorder()
+    with open_model(write_model(tmp_path)) as file:
+        geometry, weights = load_surveyed(file, survey(file), with_home, home=home)
+        load_model(file, without)
+    layers = [layer.index for layer in geometry.layers if not layer.dense]
+    assert layers
+    assert all(one is home for one in with_home.homes)
+    assert without.homes == [None] * len(with_home.homes)
+    held = [weights.layers[i].ffn for i in layers]
+    assert [ffn.experts.layer for ffn in held if isinstance(ffn, MoeWeights)] == layers
 
 
 def test_vectors_may_be_stored_in_any_type(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from localglm.backends.cpu.boundary import (
     require,
     whole_floats,
 )
+from localglm.backends.cpu.experts import CpuExperts, ExpertOps
 from localglm.backends.cpu.hyper import HyperOps
 from localglm.backends.cpu.kda import KdaOps
 from localglm.backends.cpu.latent import LatentOps
@@ -27,10 +28,10 @@ from localglm.errors import ShapeError
 
 if TYPE_CHECKING:
     from localglm.arrays import AnyArray
-    from localglm.backends.base import Buffer, StoredMatrix
+    from localglm.backends.base import Buffer, ExpertHome, StoredExperts, StoredMatrix
 
 
-class CpuDevice(ProductOps, RowOps, HyperOps, KdaOps, LatentOps, RoutingOps):
+class CpuDevice(ProductOps, ExpertOps, RowOps, HyperOps, KdaOps, LatentOps, RoutingOps):
     """The processor. Every op has run when it returns.
 
     ``threads`` None: physical cores. ``isa`` None: the best set of instructions found here; the
@@ -66,11 +67,22 @@ class CpuDevice(ProductOps, RowOps, HyperOps, KdaOps, LatentOps, RoutingOps):
     def matrix(self, stored: StoredMatrix) -> CpuMatrix:
         """Wrap a weight's bytes; nothing is copied."""
         held = CpuMatrix.of(stored)
+        self._count(held)
+        return held
+
+    def experts(self, stored: StoredExperts, home: ExpertHome | None = None) -> CpuExperts:
+        """Wrap the experts of a layer; with ``home`` their bytes are borrowed when needed."""
+        held = CpuExperts.of(stored, home)
+        if home is None:
+            for matrix in held.stacks:
+                self._count(matrix)
+        return held
+
+    def _count(self, held: CpuMatrix) -> None:
         if _is_own_memory(held.data):
             self._weight_bytes += held.data.nbytes
         else:
             self._mapped_bytes += held.data.nbytes
-        return held
 
     def upload(self, array: AnyArray) -> Buffer:
         """Copy a host array: floats to float32, integers to int32."""

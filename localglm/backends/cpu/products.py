@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from localglm.backends.cpu.boundary import CpuMatrix, empty, floats, indices, require, stored
+from localglm.backends.cpu.boundary import CpuMatrix, empty, floats, stored
 from localglm.errors import ShapeError
 
 if TYPE_CHECKING:
@@ -17,30 +16,12 @@ if TYPE_CHECKING:
     from localglm.backends.cpu.library import Native
 
 
-class _Experts(ctypes.Structure):
-    """``lg_experts`` of csrc/lg_products.h."""
-
-    _fields_: ClassVar = [
-        ("gate", ctypes.c_void_p),
-        ("up", ctypes.c_void_p),
-        ("down", ctypes.c_void_p),
-        ("gate_type", ctypes.c_int32),
-        ("up_type", ctypes.c_int32),
-        ("down_type", ctypes.c_int32),
-        ("has_limit", ctypes.c_int32),
-        ("experts", ctypes.c_int64),
-        ("d", ctypes.c_int64),
-        ("f", ctypes.c_int64),
-        ("limit", ctypes.c_float),
-    ]
-
-
 def _id(matrix: CpuMatrix) -> int:
     return matrix.type.value.ggml_id
 
 
 class ProductOps:
-    """Embedding rows, products, products per head, and the chosen experts."""
+    """Embedding rows, products, and products per head."""
 
     _native: Native
     _exact: int
@@ -78,27 +59,5 @@ class ProductOps:
         self._native.run(
             "lg_head_matmul", self._exact, _id(held), held.address, heads, out_width, in_width,
             rows.ctypes.data, len(rows), out.ctypes.data,
-        )  # fmt: skip
-        return out
-
-    def expert_ffn(
-        self, gate: Matrix, up: Matrix, down: Matrix, x: Buffer, ids: Buffer, limit: float | None
-    ) -> Buffer:
-        """Clamped SwiGLU of the chosen experts: x [t, d], ids [t, x] -> [t, x, d]."""
-        g, u, w = stored(gate, 3), stored(up, 3), stored(down, 3)
-        experts, f, d = g.shape
-        if u.shape != g.shape or w.shape != (experts, d, f):
-            raise ShapeError(f"{g.name}: {g.shape}, {u.shape} and {w.shape} are not one layer")
-        rows = floats("expert_ffn x", x, None, d)
-        chosen = indices("expert_ffn ids", ids, len(rows), None)
-        require(chosen.size > 0, "expert_ffn: no expert was chosen", chosen)
-        layer = _Experts(
-            g.address, u.address, w.address, _id(g), _id(u), _id(w),
-            limit is not None, experts, d, f, limit or 0.0,
-        )  # fmt: skip
-        out = empty((*chosen.shape, d))
-        self._native.run(
-            "lg_expert_ffn", self._exact, ctypes.addressof(layer), rows.ctypes.data,
-            chosen.ctypes.data, *chosen.shape, out.ctypes.data,
         )  # fmt: skip
         return out

@@ -9,12 +9,16 @@ import numpy as np
 
 from localglm.backends.base import MemoryReport
 from localglm.backends.reference.ops import ReferenceOps, array_of
-from localglm.backends.reference.weights import DecodedPieces, ReferenceMatrix
+from localglm.backends.reference.weights import (
+    DecodedPieces,
+    ReferenceExperts,
+    ReferenceMatrix,
+)
 from localglm.errors import ShapeError
 
 if TYPE_CHECKING:
     from localglm.arrays import AnyArray
-    from localglm.backends.base import Buffer, StoredMatrix
+    from localglm.backends.base import Buffer, ExpertHome, Experts, StoredExperts, StoredMatrix
 
 _DTYPES = {"f32": np.float64, "f16": np.float16, "i32": np.int32}
 
@@ -39,6 +43,16 @@ class ReferenceDevice(ReferenceOps):
         """Wrap a weight's bytes; nothing is decoded yet."""
         self._mapped_bytes += stored.data.nbytes
         return ReferenceMatrix.of(stored)
+
+    def experts(self, stored: StoredExperts, home: ExpertHome | None = None) -> ReferenceExperts:
+        """Wrap a layer's experts; they are read from the mapped file whether or not they fit."""
+        del home
+        return ReferenceExperts(
+            self.matrix(stored.gate), self.matrix(stored.up), self.matrix(stored.down)
+        )
+
+    def expect_experts(self, experts: Experts, ids: Buffer, *, certain: bool) -> None:
+        """Do nothing: the file is mapped."""
 
     def upload(self, array: AnyArray) -> Buffer:
         """Copy a host array: floats to float64, integers to int32."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from localglm.backends.base import Cells, HyperMix, Routing
-from localglm.backends.reference.weights import ReferenceMatrix
+from localglm.backends.reference.weights import ReferenceExperts, ReferenceMatrix
 from localglm.errors import ShapeError
 from localglm.ops.reference import (
     attention,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from localglm.arrays import F64, AnyArray
-    from localglm.backends.base import Buffer, HyperParams, Matrix
+    from localglm.backends.base import Buffer, Experts, HyperParams, Matrix
     from localglm.backends.reference.weights import DecodedPieces
 
 
@@ -74,11 +74,11 @@ class ReferenceOps:
         stack = np.stack([self.decoded.whole(held, h) for h in range(held.shape[0])])
         return products.head_matmul(stack, array_of(x))
 
-    def expert_ffn(
-        self, gate: Matrix, up: Matrix, down: Matrix, x: Buffer, ids: Buffer, limit: float | None
-    ) -> Buffer:
+    def expert_ffn(self, experts: Experts, x: Buffer, ids: Buffer, limit: float | None) -> Buffer:
         """Run the chosen experts, decoding only those."""
-        parts = [matrix_of(m, 3) for m in (gate, up, down)]
+        if not isinstance(experts, ReferenceExperts):
+            raise ShapeError(f"a {type(experts).__name__} is not of the reference device")
+        parts = [matrix_of(m, 3) for m in (experts.gate, experts.up, experts.down)]
 
         def expert(e: int) -> tuple[F64, F64, F64]:
             if not 0 <= e < parts[0].shape[0]:

@@ -53,6 +53,20 @@ class ReferenceMatrix:
         return cls(stored.name, stored.shape, stored.type, rows)
 
 
+@dataclass(frozen=True, slots=True)
+class ReferenceExperts:
+    """Three stacks of the experts of a layer."""
+
+    gate: ReferenceMatrix
+    up: ReferenceMatrix
+    down: ReferenceMatrix
+
+    @property
+    def resident(self) -> bool:
+        """Whether saying which experts come next is of no use."""
+        return True
+
+
 class DecodedPieces:
     """Least recently used store of decoded pieces, at most ``budget_bytes`` of float64."""
 

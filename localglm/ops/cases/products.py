@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from localglm.backends.base import StoredMatrix
+from localglm.arrays import F64
+from localglm.backends.base import StoredExperts, StoredMatrix
 from localglm.ops.cases.random import TOKENS, WIDTHS, generator, matrix, normal
 from localglm.ops.error import Tolerance
 from localglm.ops.reference import products as ref
@@ -18,7 +19,7 @@ from localglm.ops.spec import Arguments, Case, OpSpec, Variant, decoded
 from localglm.quant.types import Family, StorageType
 
 if TYPE_CHECKING:
-    from localglm.arrays import F64, AnyArray
+    from localglm.arrays import AnyArray
 
 _LENGTHS = {
     Family.FLOAT: WIDTHS,
@@ -137,9 +138,7 @@ def _experts(
         ids[:, 0] = 3
         ids[:, 1] = 0
     arguments = {
-        "gate": gate,
-        "up": up,
-        "down": matrix(source, mix[2], experts, d, f),
+        "experts": StoredExperts(3, gate, up, matrix(source, mix[2], experts, d, f)),
         "x": normal(source, t, d, scale=size),
         "ids": ids.astype(np.int32),
         "limit": limit,
@@ -147,22 +146,20 @@ def _experts(
     return Case(label, arguments)
 
 
-def _define_experts(
-    gate: F64, up: F64, down: F64, x: F64, ids: AnyArray, limit: float | None
-) -> F64:
+_Sides = tuple[F64, F64, F64]
+
+
+def _define_experts(experts: _Sides, x: F64, ids: AnyArray, limit: float | None) -> F64:
+    gate, up, down = experts
     return ref.expert_ffn(lambda e: (gate[e], up[e], down[e]), x, ids, limit)
 
 
-def _rows_by_expert(
-    gate: F64, up: F64, down: F64, x: F64, ids: AnyArray, limit: float | None
-) -> F64:
-    return _define_experts(gate, up, down, x, np.sort(ids, axis=1), limit)
+def _rows_by_expert(experts: _Sides, x: F64, ids: AnyArray, limit: float | None) -> F64:
+    return _define_experts(experts, x, np.sort(ids, axis=1), limit)
 
 
-def _first_choice_only(
-    gate: F64, up: F64, down: F64, x: F64, ids: AnyArray, limit: float | None
-) -> F64:
-    return _define_experts(gate, up, down, x, np.repeat(ids[:, :1], ids.shape[1], axis=1), limit)
+def _first_choice_only(experts: _Sides, x: F64, ids: AnyArray, limit: float | None) -> F64:
+    return _define_experts(experts, x, np.repeat(ids[:, :1], ids.shape[1], axis=1), limit)
 
 
 EMBED = OpSpec(
@@ -218,7 +215,7 @@ EXPERT_FFN = OpSpec(
         Variant("rows in expert order, not rank order", _rows_by_expert),
         Variant("first choice for every rank", _first_choice_only),
         Variant("no clamp", lambda **given: _define_experts(**{**given, "limit": None})),
-        Variant("gate and up swapped", lambda gate, up, down, x, ids, limit: (
-            _define_experts(up, gate, down, x, ids, limit))),
+        Variant("gate and up swapped", lambda experts, **given: (
+            _define_experts((experts[1], experts[0], experts[2]), **given))),
     ),
 )  # fmt: skip

@@ -36,16 +36,18 @@ LG_EXPORT int lg_matmul(lg_pool *pool, int isa, int exact, int type, const void 
 LG_EXPORT int lg_head_matmul(lg_pool *pool, int isa, int exact, int type, const void *w, int64_t heads,
                              int64_t rows, int64_t cols, const float *x, int64_t tokens, float *y);
 
-/* Weights of all experts of a layer: gate and up [experts, f, d], down [experts, d, f]. */
+/* Weights of the experts of a layer, an address each: gate and up [f, d], down [d, f]. An expert whose gate
+ * is NULL is absent. */
 typedef struct {
-    const void *gate, *up, *down;
+    const void *const *gate, *const *up, *const *down;
     int32_t gate_type, up_type, down_type, has_limit;
     int64_t experts, d, f;
     float limit; /* read when has_limit != 0 */
 } lg_experts;
 
 /* y [tokens, used, d]: for each id of ids [tokens, used], down(silu(min(gate(x), limit)) *
- * clip(up(x), -limit, limit)) with that expert's weights. NaN passes through the clamps. */
+ * clip(up(x), -limit, limit)) with that expert's weights. NaN passes through the clamps. Rows of absent experts
+ * are left as they are. */
 LG_EXPORT int lg_expert_ffn(lg_pool *pool, int isa, int exact, const lg_experts *experts, const float *x,
                             const int32_t *ids, int64_t tokens, int64_t used, float *y);
 
