@@ -53,7 +53,7 @@ class Target:
 _X86 = (
     ("portable", "x86_64"),
     ("avx2", "x86_64_v3"),
-    ("avx512", "x86_64_v4+avx512vnni+avx512vbmi"),
+    ("avx512", "x86_64_v4+avx512vnni+avx512vbmi+gfni"),
 )
 _ARM = (("portable", "generic"), ("neon", "generic+v8_2a+dotprod"))
 TARGETS = {

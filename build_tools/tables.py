@@ -39,7 +39,13 @@ PREAMBLE = """\
  *   lg_kvalues_iq4nl[16]  signed values of the 4-bit codes of IQ4_NL and IQ4_XS
  *   lg_iq2xxs_ranks[512]  the grid with each magnitude as its rank among all, 2 bits a value:
  *                         the low bytes of all entries, then their high bytes
+ *   lg_iq2xs_ranks[1024], lg_iq2s_ranks[2048]  the same
  *   lg_iq3xxs_ranks[512]  the same with 3 bits a value
+ *   lg_iq3xxs_pairs[512], lg_iq3s_pairs[1024]  the same with two values in each byte
+ *   lg_two_bit_weights[128]  8, 25 or 43 with a sign, plus 64, by six bits of index: a rank at
+ *                         bit 0 and its sign at bit 4, then rank and sign at bits 2 and 5
+ *   lg_iq3xxs_weights[256], lg_iq3s_weights[256]  the same for 3-bit ranks: rank and sign at
+ *                         bits 0 and 3, then 3 and 0, 0 and 4, 3 and 1
  */
 #ifndef LG_TABLES_H
 #define LG_TABLES_H
@@ -85,18 +91,45 @@ def c_array(name: str, table: Array) -> str:
     return f"static const {kind} lg_{name}[{len(items)}] = {{\n    {body},\n}};\n"
 
 
-def ranks_of(grid: Array, bits: int) -> Array:
-    """Return the packed ranks of a grid: low bytes of all entries, then high bytes."""
+def ranks_of(grid: Array, places: tuple[int, ...]) -> Array:
+    """Return a grid of ranks, each at its place: low bytes of all entries, then high bytes."""
     ranks = np.searchsorted(np.unique(grid), grid).astype(np.uint16)
-    packed = np.bitwise_or.reduce(ranks << (bits * np.arange(grid.shape[1])).astype(np.uint16), 1)
+    packed = np.bitwise_or.reduce(ranks << np.array(places, np.uint16), 1)
     return packed.astype("<u2").view(np.uint8).reshape(-1, 2).T.reshape(-1)
+
+
+def weights_of(grid: Array, bits: int, places: tuple[tuple[int, int], ...]) -> Array:
+    """Return weights + 64 for six bits of index: 64 for each place of a rank and of a sign."""
+    values = np.zeros(1 << bits, np.int16)
+    magnitudes = np.unique(grid)
+    values[: len(magnitudes)] = magnitudes
+    index = np.arange(64)
+    signs = [1 - 2 * (index >> sign & 1) for _, sign in places]
+    ranks = [index >> rank & (1 << bits) - 1 for rank, _ in places]
+    rows = [64 + sign * values[rank] for sign, rank in zip(signs, ranks, strict=True)]
+    return np.concatenate(rows).astype(np.uint8)
+
+
+_EIGHT = tuple(range(0, 16, 2))
+_FOUR = (0, 3, 6, 9)
+_TWO_AND_TWO = (0, 3, 8, 11)
+_TWO_BITS = ((0, 4), (2, 5))
+_THREE_BITS = ((0, 3), (3, 0), (0, 4), (3, 1))
 
 
 def render_header(tables: dict[str, Array]) -> str:
     """Return the text of the C header."""
+    two, three, other = (tables[f"{name}_grid"] for name in ("iq2xxs", "iq3xxs", "iq3s"))
     ranks = {
-        "iq2xxs_ranks": ranks_of(tables["iq2xxs_grid"], 2),
-        "iq3xxs_ranks": ranks_of(tables["iq3xxs_grid"], 3),
+        "iq2xxs_ranks": ranks_of(two, _EIGHT),
+        "iq2xs_ranks": ranks_of(tables["iq2xs_grid"], _EIGHT),
+        "iq2s_ranks": ranks_of(tables["iq2s_grid"], _EIGHT),
+        "iq3xxs_ranks": ranks_of(three, _FOUR),
+        "iq3xxs_pairs": ranks_of(three, _TWO_AND_TWO),
+        "iq3s_pairs": ranks_of(other, _TWO_AND_TWO),
+        "two_bit_weights": weights_of(two, 2, _TWO_BITS),
+        "iq3xxs_weights": weights_of(three, 3, _THREE_BITS),
+        "iq3s_weights": weights_of(other, 3, _THREE_BITS),
     }
     arrays = "\n".join(c_array(name, table) for name, table in (tables | ranks).items())
     return f"{PREAMBLE}\n{arrays}\n#endif\n"

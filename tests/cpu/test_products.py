@@ -24,11 +24,12 @@ LIBRARY = open_library()
 RUNS_HERE = supported(LIBRARY)
 TOKENS = (1, 2, 3, 5, 17)
 THREADS = (1, 2, 5)
-# Row lengths around a tile of 32 and around a group of eight blocks, row counts around a chunk.
+# Row lengths around a tile of 32 and around groups of eight blocks and of two, row counts around a
+# chunk.
 LENGTHS = {
     Family.FLOAT: (1, 31, 33, 200),
     Family.RUN32: (32, 224, 256, 2080),
-    Family.SUPER: (256, 2048, 2304),
+    Family.SUPER: (256, 2048, 2304, 2816),
 }
 ROWS = (1, 7, 33)
 EVERY_TYPE = pytest.mark.parametrize("kind", StorageType, ids=lambda kind: kind.name)

@@ -26,12 +26,15 @@ const lg_layout *lg_layout_of(int type);
 
 /* One activation row as the kernels read it. Float types use x, the others q, d and sum.
  * sum, super-blocks: 16 int16 a block, sums over 16 values, even groups 0, 2, .., 14 then odd groups.
- * sum, runs of 32: one int16 a run. */
+ * sum, runs of 32: one int16 a run.
+ * woven, woven_sum: q and sum of super-blocks once more in another order, for sets that have weave. */
 typedef struct {
     const float *x;
     const int8_t *q;
     const float *d;
     const int16_t *sum;
+    const int8_t *woven;
+    const int16_t *woven_sum;
 } lg_row;
 
 enum { LG_TILE = 8 }; /* the most tokens one pass over a weight row serves */
@@ -42,6 +45,9 @@ typedef void (*lg_dot_fn)(const uint8_t *row, int64_t n, const lg_row *x, float 
 typedef void (*lg_decode_fn)(const uint8_t *row, int64_t n, float *out);
 /* Section 1 for one row. q has room for n rounded up to 256, filled with zeros. */
 typedef void (*lg_quantise_fn)(const float *x, int64_t n, int8_t *q, float *d, int16_t *sum);
+
+/* Fills woven and woven_sum, both at a multiple of 64; an odd last block is followed by one of zeros. */
+typedef void (*lg_weave_fn)(const int8_t *q, const int16_t *sum, int64_t blocks, int8_t *woven, int16_t *woven_sum);
 
 /* y[t][at + r] = row r . x[t] for count <= 16 neighbouring rows and any number of tokens. room has
  * lg_panel_bytes(n), at a multiple of 64. */
@@ -57,6 +63,7 @@ typedef struct {
 
 typedef struct {
     lg_quantise_fn run32, super;
+    lg_weave_fn weave; /* NULL where no kernel reads it */
     lg_kernel types[LG_TYPE_LIMIT];
 } lg_kernel_set;
 

@@ -30,10 +30,10 @@ static int has_avx2(void) {
     return __get_cpuid(0x80000001u, &a, &b, &c, &d) && (c & lzcnt) == lzcnt;
 }
 
-/* Everything the kernels may use when compiled for x86-64-v4 with VNNI and VBMI. */
+/* Everything the kernels may use when compiled for x86-64-v4 with VNNI, VBMI and GFNI. */
 static int has_avx512(void) {
     const unsigned leaf7 = (1u << 16) | (1u << 17) | (1u << 28) | (1u << 30) | (1u << 31); /* F, DQ, CD, BW, VL */
-    const unsigned tables = (1u << 1) | (1u << 11); /* VBMI, VNNI */
+    const unsigned tables = (1u << 1) | (1u << 8) | (1u << 11); /* VBMI, GFNI, VNNI */
     unsigned a, b, c, d;
     if (!has_avx2() || !saves_registers(SAVES_512)) return 0;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & leaf7) == leaf7 && (c & tables) == tables;

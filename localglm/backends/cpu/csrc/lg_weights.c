@@ -38,6 +38,7 @@ int lg_weight_init(lg_weight *weight, const lg_kernel_set *set, int exact, int t
 
 typedef struct {
     lg_quantise_fn quantise;
+    lg_weave_fn weave; /* or NULL */
     const lg_row *rows;
     int64_t cols;
 } quantise_task;
@@ -48,8 +49,13 @@ static void quantise_rows(void *context, int64_t begin, int64_t end, int worker)
     for (int64_t t = begin; t < end; t++) {
         const lg_row *row = &task->rows[t];
         task->quantise(row->x, task->cols, (int8_t *)row->q, (float *)row->d, (int16_t *)row->sum);
+        if (task->weave)
+            task->weave(row->q, row->sum, (task->cols + 255) / 256, (int8_t *)row->woven, (int16_t *)row->woven_sum);
     }
 }
+
+/* Whole cache lines for the kernels. */
+static int8_t *next_line(const void *p) { return (int8_t *)(((uintptr_t)p + 63) / 64 * 64); }
 
 int lg_acts_init(lg_acts *acts, lg_pool *pool, const lg_kernel_set *set, int family, const float *x,
                  int64_t count, int64_t cols) {
@@ -58,7 +64,8 @@ int lg_acts_init(lg_acts *acts, lg_pool *pool, const lg_kernel_set *set, int fam
     int64_t sums = family == LG_RUN32 ? padded / 32 : padded / 16;
     int quantised = family != LG_FLOAT;
     acts->rows = malloc((size_t)count * sizeof *acts->rows);
-    size_t bytes = (size_t)count * (size_t)(padded + 4 * scales + 2 * sums) + 64;
+    int64_t woven = family == LG_SUPER && set->weave ? (padded + 511) / 512 * 512 : 0;
+    size_t bytes = (size_t)count * (size_t)(padded + 4 * scales + 2 * sums + woven + woven / 8) + 128;
     acts->memory = quantised ? malloc(bytes) : NULL;
     if (!acts->rows || (quantised && !acts->memory)) {
         lg_acts_free(acts);
@@ -68,12 +75,15 @@ int lg_acts_init(lg_acts *acts, lg_pool *pool, const lg_kernel_set *set, int fam
         for (int64_t t = 0; t < count; t++) acts->rows[t] = (lg_row){.x = x + t * cols};
         return LG_OK;
     }
-    int8_t *q = (int8_t *)(((uintptr_t)acts->memory + 63) / 64 * 64); /* whole cache lines for the kernels */
+    int8_t *q = next_line(acts->memory);
     float *d = (float *)(q + count * padded);
     int16_t *sum = (int16_t *)(d + count * scales);
+    int8_t *other = next_line(sum + count * sums);
+    int16_t *other_sum = (int16_t *)(other + count * woven);
     for (int64_t t = 0; t < count; t++)
-        acts->rows[t] = (lg_row){x + t * cols, q + t * padded, d + t * scales, sum + t * sums};
-    quantise_task task = {family == LG_RUN32 ? set->run32 : set->super, acts->rows, cols};
+        acts->rows[t] = (lg_row){x + t * cols,   q + t * padded,    d + t * scales,
+                                 sum + t * sums, other + t * woven, other_sum + t * (woven / 16)};
+    quantise_task task = {family == LG_RUN32 ? set->run32 : set->super, woven ? set->weave : NULL, acts->rows, cols};
     lg_pool_run(pool, quantise_rows, &task, count, 1 + 16384 / padded);
     return LG_OK;
 }

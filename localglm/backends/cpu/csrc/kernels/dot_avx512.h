@@ -6,8 +6,8 @@
  *   narrow  u <= 128: pairs are added in 16 bits, then multiplied by 16-bit scales. A pair is at most
  *           2 * 128 * 127 = 32512 < 32767, so the first step never saturates (dot_avx2.h).
  *   wide    u <= 255 (c = 128): fours are added in 32 bits, then multiplied by 32-bit scales.
- * Types that look magnitudes up (LG_LOOKED_UP) leave sign bits and scales in memory. x takes the sign then, as
- * in dot_avx2.h: that needs neither the correction nor exchanges between lanes, which these types are short of. */
+ * Types that look magnitudes up (LG_LOOKED_UP) leave sign bits in memory for the panels; their row products, and
+ * those of other grid types, are in dot_woven_avx512.h. */
 #ifndef LG_DOT_AVX512_H
 #define LG_DOT_AVX512_H
 
@@ -17,8 +17,7 @@
 typedef struct {
     lg_head256 head[2];
     _Alignas(64) uint8_t codes[256];
-    _Alignas(64) uint64_t signs[8];  /* of 64 weights */
-    _Alignas(64) int32_t scales[16]; /* of 32 weights, twice 16 bits */
+    _Alignas(64) uint64_t signs[8]; /* of 64 weights */
 } lg_pair512;
 
 enum { MOST_TOKENS = 4 };
@@ -92,13 +91,6 @@ LG_INLINE __m512i add_scaled_pairs(__m512i s, __m512i pairs, __m512i scale) {
     return s;
 }
 
-/* The first number in the low half and the second in the high half, both straight from memory. */
-LG_INLINE __m512i halves_of(const int32_t *two) {
-    __m512i v = _mm512_set1_epi32(two[0]);
-    __asm__("vpbroadcastd %1, %0 %{%2%}" : "+v"(v) : "m"(two[1]), "Yk"((__mmask16)0xff00));
-    return v;
-}
-
 /* The sign bits of 64 weights, spread over the top bits of a vector: a mask loaded straight from what a vector
  * store has just written waits for that store. */
 LG_INLINE __mmask64 mask_of(const uint64_t *signs) {
@@ -110,31 +102,10 @@ LG_INLINE __mmask64 mask_of(const uint64_t *signs) {
     return _mm512_movepi8_mask(_mm512_multishift_epi64_epi8(_mm512_add_epi8(bytes, first), all));
 }
 
-/* Block b of a looked-up type against each token. */
-LG_INLINE void multiply_looked_up(const uint8_t *block, const lg_pair512 *pair, int which, int64_t b,
-                                  const lg_row *x, __m512i *s, int tokens, lg_part_fn512 part) {
-    for (int t = 0; t < tokens; t++) s[t] = _mm512_setzero_si512();
-#pragma clang loop unroll(full)
-    for (int j = 0; j < 4; j++) {
-        __m512i u = part(block, pair, which, j);
-        __mmask64 minus = mask_of(&pair->signs[4 * which + j]);
-        __m512i scale = halves_of(pair->scales + 8 * which + 2 * j);
-        for (int t = 0; t < tokens; t++) {
-            __m512i q = load512(x[t].q + 256 * b + 64 * j);
-            q = _mm512_mask_sub_epi8(q, minus, _mm512_setzero_si512(), q);
-            s[t] = add_scaled_pairs(s[t], _mm512_maddubs_epi16(u, q), scale);
-        }
-    }
-}
-
 /* Block b against each token: vectors whose lanes add up to S, and to M for types with minima. */
 LG_INLINE void multiply512(const uint8_t *block, const lg_pair512 *pair, int which, int64_t b, const lg_row *x,
                            __m512i *s, __m256i *m, int tokens, int flags, lg_form512 wide, lg_part_fn512 part) {
     const lg_head256 *head = &pair->head[which];
-    if (flags & LG_LOOKED_UP) {
-        multiply_looked_up(block, pair, which, b, x, s, tokens, part);
-        return;
-    }
     for (int t = 0; t < tokens; t++) {
         s[t] = _mm512_setzero_si512();
         if (wide.centre) {

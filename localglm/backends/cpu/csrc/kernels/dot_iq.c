@@ -3,6 +3,7 @@
 #include "dot_super.h"
 #if defined(LG_HAS_PANELS)
 #include "dot_iq_avx512.h"
+#include "dot_iq_woven_avx512.h"
 #include "dot_panel_avx512.h"
 #elif defined(__AVX2__)
 #include "dot_iq_avx2.h"
@@ -10,9 +11,9 @@
 
 SUPER_TYPE(iq1_s, 9, 32, 50, 0.125f, LG_BIASED)
 SUPER_TYPE(iq1_m, 9, 16, 56, 0.125f, LG_BIASED)
-SUPER_TYPE(iq2_xxs, 64, 32, 66, 0.125f, LG_SIGNED | LG_LOOKED_UP)
-SUPER_TYPE(iq2_xs, 64, 16, 74, 0.125f, LG_SIGNED)
-SUPER_TYPE(iq2_s, 64, 16, 82, 0.125f, LG_SIGNED)
-SUPER_TYPE(iq3_xxs, 64, 32, 98, 0.25f, LG_SIGNED | LG_LOOKED_UP)
-SUPER_TYPE(iq3_s, 64, 32, 110, 1.0f, LG_SIGNED)
+WOVEN_TYPE(iq2_xxs, 64, 32, 66, 0.125f, LG_SIGNED | LG_LOOKED_UP)
+WOVEN_TYPE(iq2_xs, 64, 16, 74, 0.125f, LG_SIGNED)
+WOVEN_TYPE(iq2_s, 64, 16, 82, 0.125f, LG_SIGNED)
+WOVEN_TYPE(iq3_xxs, 64, 32, 98, 0.25f, LG_SIGNED | LG_LOOKED_UP)
+WOVEN_TYPE(iq3_s, 64, 32, 110, 1.0f, LG_SIGNED)
 SUPER_TYPE(iq4_xs, 128, 32, 136, 1.0f, LG_SIGNED)

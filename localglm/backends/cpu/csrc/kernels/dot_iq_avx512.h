@@ -1,4 +1,4 @@
-/* Grid-type super-blocks to vectors of 64 weights; the layouts are those of dot_iq_unpack.h.
+/* Grid-type super-blocks to vectors of 64 weights, for panels; the layouts are those of dot_iq_unpack.h.
  *
  * The grids of the two XXS types fit into registers once a value is written as its rank: 2 bits in IQ2_XXS,
  * 3 bits in IQ3_XXS, 16 bits an entry at most. A look-up gives the low and the high byte of 64 entries; they
@@ -60,8 +60,6 @@ LG_INLINE void put_signs_and_scales(__m512i words, lg_pair512 *pair) {
     _mm512_store_si512(pair->signs, signs);
     __asm__("" : "+m"(pair->signs));
     __m512i odd = _mm512_or_si512(_mm512_slli_epi32(_mm512_srli_epi32(words, 28), 1), _mm512_set1_epi32(1));
-    _mm512_store_si512(pair->scales, _mm512_or_si512(odd, _mm512_slli_epi32(odd, 16)));
-    __asm__("" : "+m"(pair->scales));
     __m256i narrow = _mm512_cvtepi32_epi16(odd);
     pair->head[0].scale = _mm256_permute4x64_epi64(narrow, 0x44);
     pair->head[1].scale = _mm256_permute4x64_epi64(narrow, 0xee);

@@ -28,6 +28,11 @@ LG_INLINE void decode_super(const uint8_t *row, int64_t n, float *out, lg_form25
 #define PRODUCTS_SUPER(type, ...)                                                              \
     static const lg_form512 wide_##type = {__VA_ARGS__};                                       \
     LG_DEFINE_PANELS(type, DOT_SUPER, PANEL_SUPER)
+#define DOT_WOVEN(type, tokens)                                                                \
+    avx512_woven(row, n, x, y, tokens, form_##type, wide_##type.group, weave_##type)
+#define PRODUCTS_WOVEN(type, ...)                                                              \
+    static const lg_form512 wide_##type = {__VA_ARGS__};                                       \
+    LG_DEFINE_PANELS(type, DOT_WOVEN, PANEL_SUPER)
 #elif defined(__AVX2__)
 #define DOT_SUPER(type, tokens) avx2_super(row, n, x, y, tokens, form_##type, head_##type, part_##type)
 #else
@@ -35,12 +40,17 @@ LG_INLINE void decode_super(const uint8_t *row, int64_t n, float *out, lg_form25
 #endif
 #if !defined(LG_HAS_PANELS)
 #define PRODUCTS_SUPER(type, ...) LG_DEFINE_DOTS(type, DOT_SUPER)
+#define PRODUCTS_WOVEN(type, ...) LG_DEFINE_DOTS(type, DOT_SUPER)
 #endif
 
 /* centre and group are those of lg_form512, the further arguments the fields of lg_form256. */
-#define SUPER_TYPE(type, centre, group, ...)                                                   \
+#define SUPER_TYPE(type, centre, group, ...) TYPE_OF_PRODUCTS(PRODUCTS_SUPER, type, centre, group, __VA_ARGS__)
+/* Types that dot_woven_avx512.h serves where it can. */
+#define WOVEN_TYPE(type, centre, group, ...) TYPE_OF_PRODUCTS(PRODUCTS_WOVEN, type, centre, group, __VA_ARGS__)
+
+#define TYPE_OF_PRODUCTS(products, type, centre, group, ...)                                   \
     static const lg_form256 form_##type = {__VA_ARGS__};                                       \
-    PRODUCTS_SUPER(type, centre, group)                                                        \
+    products(type, centre, group)                                                              \
     void LG_NAME(decode_##type)(const uint8_t *row, int64_t n, float *out) {                   \
         decode_super(row, n, out, form_##type, unpack_##type);                                 \
     }

@@ -21,6 +21,9 @@
 const lg_kernel_set LG_NAME(lg_kernels) = {
     .run32 = LG_NAME(quantise_run32),
     .super = LG_NAME(quantise_super),
+#if defined(LG_HAS_PANELS)
+    .weave = LG_NAME(weave),
+#endif
     .types =
         {
             [LG_F32] = TILED(f32),

@@ -5,7 +5,7 @@
 #include "../lg_blocks.h"
 #include "../lg_isa.h"
 
-#if defined(__AVX512VNNI__) && defined(__AVX512VBMI__)
+#if defined(__AVX512VNNI__) && defined(__AVX512VBMI__) && defined(__GFNI__)
 #define LG_HAS_PANELS 1
 #endif
 
