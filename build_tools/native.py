@@ -119,25 +119,29 @@ def _digest(target: Target) -> str:
 
 def _compile(target: Target, scratch: Path) -> Path:
     """Compile every source and link; return the library inside ``scratch``."""
+    library = scratch / target.library
+    _zig(["-shared", "-s", *_objects(target, scratch), "-o", str(library)], target)
+    return library
+
+
+def _objects(target: Target, scratch: Path, flags: tuple[str, ...] = FLAGS) -> list[str]:
+    """Compile every source into ``scratch``; return the paths of what was made."""
     base = (f"-mcpu={target.processors[0][1]}",)
     jobs: list[tuple[Path, str, tuple[str, ...]]]
     jobs = [(source, "base", base) for source in sorted(SOURCE.glob("*.c"))]
     for isa, processor in target.processors:
-        flags = (f"-mcpu={processor}", f"-DLG_ISA={isa}")
-        jobs += [(source, isa, flags) for source in sorted((SOURCE / "kernels").glob("*.c"))]
+        own = (f"-mcpu={processor}", f"-DLG_ISA={isa}")
+        jobs += [(source, isa, own) for source in sorted((SOURCE / "kernels").glob("*.c"))]
 
     def one(job: tuple[Path, str, tuple[str, ...]]) -> Path:
-        source, isa, flags = job
+        source, isa, own = job
         made = scratch / f"{source.stem}-{isa}.o"
         pic = ("-fPIC",) if target.position_independent else ()
-        _zig(["-c", *FLAGS, *flags, *pic, str(source), "-o", str(made)], target)
+        _zig(["-c", *flags, *own, *pic, str(source), "-o", str(made)], target)
         return made
 
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        objects = [str(path) for path in pool.map(one, jobs)]
-    library = scratch / target.library
-    _zig(["-shared", "-s", *objects, "-o", str(library)], target)
-    return library
+        return [str(path) for path in pool.map(one, jobs)]
 
 
 def _zig(arguments: list[str], target: Target) -> None:

@@ -5,6 +5,16 @@
 #if defined(__linux__) && defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
+#elif defined(__APPLE__) && defined(__aarch64__)
+#include <sys/sysctl.h>
+
+/* macOS 11 does not know the name yet; every Mac it runs on has the instructions. */
+static int has_dot_products(void) {
+    int answer = 1;
+    size_t size = sizeof answer;
+    sysctlbyname("hw.optional.arm.FEAT_DotProd", &answer, &size, NULL, 0);
+    return answer != 0;
+}
 #endif
 
 #if defined(__x86_64__)
@@ -54,7 +64,7 @@ int lg_isa_supported(int isa) {
     if (isa == LG_ISA_AVX2) return once(&avx2, has_avx2);
     if (isa == LG_ISA_AVX512) return once(&avx512, has_avx512);
 #elif defined(__APPLE__)
-    if (isa == LG_ISA_NEON) return 1; /* every Apple arm64 processor has the dot-product instructions */
+    if (isa == LG_ISA_NEON) return has_dot_products();
 #elif defined(__linux__) && defined(__aarch64__)
     if (isa == LG_ISA_NEON) return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #endif

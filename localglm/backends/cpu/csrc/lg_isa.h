@@ -1,5 +1,5 @@
 /* Each file under kernels/ is compiled once per instruction set, with LG_ISA naming it; LG_NAME makes the
- * symbols distinct. Ids: 0 portable, 1 AVX2 + FMA, 2 NEON, 3 AVX-512 with VNNI, VBMI and GFNI. */
+ * symbols distinct. Ids: 0 portable, 1 AVX2 + FMA, 2 NEON with dot products, 3 AVX-512 with VNNI, VBMI and GFNI. */
 #ifndef LG_ISA_H
 #define LG_ISA_H
 

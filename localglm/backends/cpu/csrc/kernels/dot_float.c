@@ -26,6 +26,8 @@ LG_INLINE __m256 widen8_bf16(const uint8_t *p) {
     __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
     return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
 }
+#elif defined(LG_HAS_NEON)
+#include "dot_float_neon.h"
 #endif
 
 typedef float (*lg_widen)(const uint8_t *p);
@@ -84,6 +86,21 @@ LG_INLINE void dot_float(const uint8_t *row, int64_t n, const lg_row *x, float *
 #define DOT_FLOAT(type, tokens)                                                                \
     for (int t = 0; t < tokens; t += 4)                                                        \
     dot_float(row, n, x + t, y + t, tokens < 4 ? tokens : 4, bytes_##type, widen_##type, widen8_##type)
+#elif defined(LG_HAS_NEON)
+LG_INLINE void dot_float(const uint8_t *row, int64_t n, const lg_row *x, float *y, int tokens, int bytes,
+                         lg_widen widen, lg_widen4 widen4) {
+    float partials[LG_FLOAT_TOKENS][32];
+    int64_t whole = n / 32 * 32;
+    neon_whole_tiles(row, whole, x, partials, tokens, bytes, widen4);
+    for (int t = 0; t < tokens; t++) {
+        add_elements(row, whole, n, x[t].x, partials[t], bytes, widen);
+        y[t] = lg_tree32(partials[t]);
+    }
+}
+#define DOT_FLOAT(type, tokens)                                                                \
+    for (int t = 0; t < tokens; t += LG_FLOAT_TOKENS)                                          \
+    dot_float(row, n, x + t, y + t, tokens < LG_FLOAT_TOKENS ? tokens : LG_FLOAT_TOKENS, bytes_##type, \
+              widen_##type, widen4_##type)
 #else
 LG_INLINE void dot_float(const uint8_t *row, int64_t n, const lg_row *x, float *y, int tokens, int bytes,
                          lg_widen widen) {

@@ -7,6 +7,8 @@
 #include "dot_panel_avx512.h"
 #elif defined(__AVX2__)
 #include "dot_iq_avx2.h"
+#elif defined(LG_HAS_NEON)
+#include "dot_iq_neon.h"
 #endif
 
 SUPER_TYPE(iq1_s, 9, 32, 50, 0.125f, LG_BIASED)

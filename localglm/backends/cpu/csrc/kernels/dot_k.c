@@ -6,6 +6,8 @@
 #include "dot_panel_avx512.h"
 #elif defined(__AVX2__)
 #include "dot_k_avx2.h"
+#elif defined(LG_HAS_NEON)
+#include "dot_k_neon.h"
 #endif
 
 SUPER_TYPE(q2_k, 0, 16, 84, 1.0f, LG_HAS_MIN)

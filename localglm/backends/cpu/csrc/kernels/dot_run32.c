@@ -14,6 +14,9 @@
 #elif defined(__AVX2__)
 #include "dot_run32_avx2.h"
 #define DOT_RUN32(type, tokens) avx2_run32(row, n, x, y, tokens, form_##type, vector_##type)
+#elif defined(LG_HAS_NEON)
+#include "dot_run32_neon.h"
+#define DOT_RUN32(type, tokens) neon_run32(row, n, x, y, tokens, form_##type, vector_##type)
 #else
 #define DOT_RUN32(type, tokens) portable_run32(row, n, x, y, tokens, form_##type, unpack_##type)
 #endif

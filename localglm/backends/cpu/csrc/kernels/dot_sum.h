@@ -54,6 +54,14 @@ LG_INLINE __m256 sum_runs8(__m256 partials, const __m256 *p) {
     __m256 t = _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
     return _mm256_add_ps(partials, t);
 }
+#elif defined(__ARM_FEATURE_DOTPROD)
+#include <arm_neon.h>
+
+/* sum_run for two vectors: each pairwise addition is one level of the same tree. */
+LG_INLINE void sum_run8(float *partials, int64_t r, float32x4_t low, float32x4_t high) {
+    float32x4_t p = vpaddq_f32(low, high);
+    partials[r & 7] = partials[r & 7] + vpadds_f32(vget_low_f32(vpaddq_f32(p, p)));
+}
 #endif
 
 #endif

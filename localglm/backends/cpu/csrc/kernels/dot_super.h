@@ -35,12 +35,20 @@ LG_INLINE void decode_super(const uint8_t *row, int64_t n, float *out, lg_form25
     LG_DEFINE_PANELS(type, DOT_WOVEN, PANEL_SUPER)
 #elif defined(__AVX2__)
 #define DOT_SUPER(type, tokens) avx2_super(row, n, x, y, tokens, form_##type, head_##type, part_##type)
+#elif defined(LG_HAS_NEON)
+#define DOT_SUPER(type, tokens) \
+    neon_super(row, n, x, y, tokens, form_##type, group_##type, head_##type, part_##type)
+#define PRODUCTS_SUPER(type, centre, group)                                                    \
+    enum { group_##type = group };                                                             \
+    LG_DEFINE_DOTS(type, DOT_SUPER)
 #else
 #define DOT_SUPER(type, tokens) portable_super(row, n, x, y, tokens, form_##type, unpack_##type)
 #endif
-#if !defined(LG_HAS_PANELS)
+#if !defined(PRODUCTS_SUPER)
 #define PRODUCTS_SUPER(type, ...) LG_DEFINE_DOTS(type, DOT_SUPER)
-#define PRODUCTS_WOVEN(type, ...) LG_DEFINE_DOTS(type, DOT_SUPER)
+#endif
+#if !defined(PRODUCTS_WOVEN)
+#define PRODUCTS_WOVEN PRODUCTS_SUPER
 #endif
 
 /* centre and group are those of lg_form512, the further arguments the fields of lg_form256. */

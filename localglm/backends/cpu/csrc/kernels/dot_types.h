@@ -7,6 +7,8 @@
 
 #if defined(__AVX512VNNI__) && defined(__AVX512VBMI__) && defined(__GFNI__)
 #define LG_HAS_PANELS 1
+#elif defined(__ARM_FEATURE_DOTPROD)
+#define LG_HAS_NEON 1
 #endif
 
 #define LG_DOT_ARGUMENTS const uint8_t *row, int64_t n, const lg_row *x, float *y
