@@ -1,4 +1,4 @@
-"""The ARM kernels under emulation: the contract's vectors, and the bits this machine's library gives.
+"""The ARM kernels under emulation, against the vectors and against the library of this machine.
 
 No speed is measured here: an emulator says nothing about it.
 """
