@@ -15,7 +15,7 @@ import localglm
 from localglm.cli.screen import is_closed_pipe, safe, utf8
 from localglm.errors import LocalGlmError, MemoryShortError, UsageError
 
-_COMMANDS = ("ask", "bench", "chat", "config", "demo", "inspect", "trace")
+_COMMANDS = ("ask", "backends", "bench", "chat", "config", "demo", "inspect", "trace")
 _INTERRUPTED = 130
 
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from localglm.engine.protocol import Generate, OpenModel, Prompt
 
 _ENGINE = {
-    "backend": ("engine.backend", "Where to compute."),
+    "backend": ("engine.backend", "What computes."),
+    "device": ("engine.device", "Which card computes."),
     "threads": ("engine.threads", "Worker threads."),
     "context": ("engine.context", "Tokens the conversation may hold."),
     "chunk": ("engine.chunk", "Prompt tokens per pass; never changes the answer."),
@@ -122,7 +123,7 @@ class Chosen:
         return OpenModel(
             request=0,
             path=readable("the path of MODEL", str(model.absolute())),
-            backend=settings.backend,
+            backend=backend_in_force(settings),
             threads=settings.threads,
             context=context,
             chunk=settings.chunk,
@@ -166,6 +167,28 @@ class Chosen:
         )
         check_generate(request, lambda name: "--" + name.replace("_", "-"))
         return request
+
+
+def backend_in_force(settings: Settings) -> str:
+    """Return the back end that computes, by name or by what suits this computer.
+
+    The computer is asked only where the answer depends on it.
+    Raises: DeviceError when what the settings name cannot be used.
+    """
+    from localglm.engine.devices import BACKENDS  # noqa: PLC0415 - keeps --help light
+
+    has_cards = any(name not in {"cpu", "reference"} for name in BACKENDS)
+    if settings.device == "auto":
+        if settings.backend in {"cpu", "reference"}:
+            return settings.backend
+        if settings.backend == "auto" and not has_cards:
+            return "cpu"
+    from localglm.devices.match import choose  # noqa: PLC0415
+    from localglm.devices.merge import machine_of  # noqa: PLC0415
+    from localglm.devices.survey import survey  # noqa: PLC0415
+
+    machine = machine_of(survey(environment()))
+    return choose(machine, BACKENDS, settings.backend, settings.device).backend
 
 
 def readable(name: str, text: str) -> str:

@@ -20,7 +20,8 @@ DEFAULT_CONTEXT = 32768
 class Settings:
     """The settings in force. ``None`` stands for "auto" (threads, seed) or "no limit"."""
 
-    backend: str = "cpu"
+    backend: str = "auto"
+    device: str = "auto"
     threads: int | None = None
     context: int = DEFAULT_CONTEXT
     chunk: int = 256
@@ -91,9 +92,20 @@ def _choice(*names: str) -> Callable[[Any], Any]:
     return parse
 
 
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    if not value.strip() or not value.isprintable():
+        raise ValueError
+    return value.strip()
+
+
 SPECS: tuple[Spec, ...] = (
-    Spec("engine.backend", "backend", _choice("cpu", "reference"), "cpu or reference",
-         "where the model runs"),
+    Spec("engine.backend", "backend", _choice("auto", "cuda", "hip", "wgpu", "cpu", "reference"),
+         "auto, cuda, hip, wgpu, cpu or reference",
+         "what computes; auto: what suits this computer, of what this version has"),
+    Spec("engine.device", "device", _text, "auto, or the PCI address, uuid or name of a card",
+         "which card computes; localglm backends lists them"),
     Spec("engine.threads", "threads", _whole(1, 1024, auto="auto"), "auto, or 1 to 1024",
          "worker threads; auto: the physical cores"),
     Spec("engine.context", "context", _whole(16, 1 << 20), "16 to 1048576",
