@@ -23,11 +23,13 @@ typedef struct {
     uint16_t d, m;
     uint8_t signs[32];
     uint16_t index[64];
+    _Alignas(32) uint8_t codes[2][32]; /* LG_LOOKED_UP: signs as signs_and_scales makes them */
+    int32_t pairs[8]; /* and scales of 32 weights, twice 16 bits */
 } lg_head256;
 
-/* 32 weights in order. */
+/* 32 weights in order, and the scale of all pairs of them for types that say LG_LOOKED_UP. */
 typedef struct {
-    __m256i u, s;
+    __m256i u, s, scale;
 } lg_part;
 
 typedef struct {
@@ -81,8 +83,8 @@ LG_INLINE void multiply256(const uint8_t *block, const lg_head256 *head, int64_t
 #pragma clang loop unroll(full)
     for (int j = 0; j < 8; j++) {
         const __m256i pick = _mm256_set1_epi16((short)(2 * j | (2 * j + 1) << 8));
-        __m256i scale = _mm256_shuffle_epi8(head->scale, pick); /* groups 2 j and 2 j + 1 */
-        lg_part w = part(block, head, j);
+        lg_part w = part(block, head, j); /* groups 2 j and 2 j + 1 */
+        __m256i scale = flags & LG_LOOKED_UP ? w.scale : _mm256_shuffle_epi8(head->scale, pick);
         for (int t = 0; t < tokens; t++) {
             __m256i pairs = multiply32(w.u, w.s, x[t].q + 256 * b + 32 * j, flags);
             s[t] = _mm256_add_epi32(s[t], _mm256_madd_epi16(pairs, scale));

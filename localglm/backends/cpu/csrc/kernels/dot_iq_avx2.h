@@ -7,41 +7,73 @@
 #include "dot_k_avx2.h"
 #include "dot_run32_avx2.h"
 
-LG_INLINE __m256i entries4(const uint64_t *grid, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
-    return _mm256_setr_epi64x((long long)grid[a], (long long)grid[b], (long long)grid[c], (long long)grid[d]);
+LG_INLINE __m128i entries2(const uint64_t *grid, uint32_t a, uint32_t b) {
+    __m128 low = _mm_castsi128_ps(_mm_loadu_si64(grid + a));
+    return _mm_castps_si128(_mm_loadh_pi(low, (const __m64 *)(const void *)(grid + b)));
+}
+
+/* An entry in every place; written out, as the compiler would make insertions of it, which all need the unit
+ * that exchanges lanes. */
+LG_INLINE __m128i everywhere(const uint32_t *entry) {
+    __m128i v;
+    __asm__("vpbroadcastd %1, %0" : "=x"(v) : "m"(*entry));
+    return v;
 }
 
 LG_INLINE __m128i entries4_short(const uint32_t *grid, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
-    return _mm_setr_epi32((int)grid[a], (int)grid[b], (int)grid[c], (int)grid[d]);
+    __m128i v = _mm_insert_epi32(_mm_loadu_si32(grid + a), (int)grid[b], 1);
+    return _mm_blend_epi32(_mm_blend_epi32(v, everywhere(grid + c), 4), everywhere(grid + d), 8);
 }
 
 LG_INLINE __m256i join128(__m128i low, __m128i high) {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
 
+LG_INLINE __m256i entries4(const uint64_t *grid, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+    return join128(entries2(grid, a, b), entries2(grid, c, d));
+}
+
 /* Magnitudes with sign bits, -1 where set and +1 where not. */
 LG_INLINE lg_part signed_part(__m256i u, const uint8_t *bits) {
-    return (lg_part){u, _mm256_or_si256(vector_bits(lg_load32(bits)), _mm256_set1_epi8(1))};
+    return (lg_part){u, _mm256_or_si256(vector_bits(lg_load32(bits)), _mm256_set1_epi8(1)), u};
 }
 
-/* Seven sign bits in every byte to eight: the eighth makes the number of signs even. */
-LG_INLINE __m256i even_signs(__m256i seven) {
-    __m256i parity = _mm256_xor_si256(seven, _mm256_srli_epi16(seven, 4));
-    parity = _mm256_xor_si256(parity, _mm256_srli_epi16(parity, 2));
-    parity = _mm256_xor_si256(parity, _mm256_srli_epi16(parity, 1));
-    return _mm256_or_si256(seven, move_bits(parity, 1, 0, 7));
+/* For seven sign bits in every byte, a byte with the eighth, which makes their number even, and with `also`. */
+LG_INLINE __m256i eighth_signs(__m256i seven, char also) {
+    const __m256i odd = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, -128, -128, 0, -128, 0, 0, -128, -128, 0, 0, -128, 0, -128, -128, 0));
+    __m256i four = _mm256_and_si256(_mm256_xor_si256(seven, _mm256_srli_epi16(seven, 4)), _mm256_set1_epi8(15));
+    return _mm256_shuffle_epi8(_mm256_or_si256(odd, _mm256_set1_epi8(also)), four);
 }
 
-/* Eight words of four sign codes and a sub-scale (XXS types). */
+/* Eight words of four sign codes and a sub-scale (XXS types). A code c of eight signs is kept as the bytes
+ * 2 c + 1 and c | 1 (with its eighth sign): shifted left by 6, 4, 2 and 0 as one number of 16 bits, they have
+ * two of the signs each time on top, and a bit below that keeps the byte from being zero. The empty statements
+ * make signs and scales go through memory, where spreading them costs nothing. */
 LG_INLINE void signs_and_scales(__m256i words, lg_head256 *head) {
-    __m256i seven = _mm256_and_si256(words, _mm256_set1_epi32(0x7f));
-    for (int k = 1; k < 4; k++) {
-        __m256i moved = _mm256_slli_epi32(words, k);
-        seven = _mm256_or_si256(seven, _mm256_and_si256(moved, _mm256_set1_epi32(0x7f << (8 * k))));
-    }
-    _mm256_storeu_si256((__m256i *)(void *)head->signs, even_signs(seven));
-    __m256i odd = _mm256_or_si256(_mm256_slli_epi32(_mm256_srli_epi32(words, 28), 1), _mm256_set1_epi32(1));
-    head->scale = _mm256_permute4x64_epi64(_mm256_packs_epi32(odd, odd), 0x88);
+    const __m256i top_twice = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(3, -1, 3, -1, 7, -1, 7, -1, 11, -1, 11, -1, 15, -1, 15, -1));
+    __m256i fourteen = _mm256_blend_epi16(words, _mm256_slli_epi32(words, 2), 0xaa);
+    __m256i seven = _mm256_add_epi16(_mm256_and_si256(fourteen, _mm256_set1_epi16(0x3fff)),
+                                     _mm256_and_si256(fourteen, _mm256_set1_epi16(0x3f80)));
+    __m256i eight = _mm256_or_si256(seven, eighth_signs(seven, 1));
+    __m256i twice = _mm256_or_si256(_mm256_add_epi8(seven, seven), _mm256_set1_epi8(1));
+    _mm256_storeu_si256((__m256i *)(void *)head->codes[0], _mm256_unpacklo_epi8(twice, eight));
+    _mm256_storeu_si256((__m256i *)(void *)head->codes[1], _mm256_unpackhi_epi8(twice, eight));
+    __asm__("" : "+m"(head->codes));
+    __m256i scales = _mm256_srli_epi16(_mm256_shuffle_epi8(words, top_twice), 3); /* 2 s and a bit of a code */
+    _mm256_storeu_si256((__m256i *)(void *)head->pairs, _mm256_or_si256(scales, _mm256_set1_epi16(1)));
+    __asm__("" : "+m"(head->pairs));
+}
+
+/* Magnitudes with the signs of a word, which is at place `at` of the vector that signs_and_scales took. */
+LG_INLINE lg_part looked_up_part(__m256i u, const lg_head256 *head, int at) {
+    const __m256i code_of = _mm256_setr_epi64x(0x0100010001000100ll, 0x0302030203020302ll, 0x0504050405040504ll,
+                                               0x0706070607060706ll);
+    const __m256i shift = _mm256_set1_epi64x(0x0001000400100040ll); /* 1 << 6, 4, 2, 0 */
+    const uint8_t *codes = head->codes[at / 2 % 2] + 16 * (at / 4) + 8 * (at % 2);
+    __m256i spread = _mm256_shuffle_epi8(_mm256_set1_epi64x((long long)lg_load64(codes)), code_of);
+    return (lg_part){u, _mm256_mullo_epi16(spread, shift), _mm256_set1_epi32(head->pairs[at])};
 }
 
 /* 2 s + 1 for bytes s. */
@@ -63,23 +95,24 @@ LG_INLINE __m128i half_bytes8(uint32_t packed) {
     return _mm_and_si128(both, _mm_set1_epi8(15));
 }
 
+/* Words 0, 1, 4, 5, 2, 3, 6, 7. */
 LG_INLINE void head_iq2_xxs(const uint8_t *p, lg_head256 *head) {
-    const __m256i odd_words = _mm256_setr_epi32(1, 3, 5, 7, 1, 3, 5, 7);
-    __m256i first = _mm256_permutevar8x32_epi32(load256(p + 2), odd_words);
-    __m256i second = _mm256_permutevar8x32_epi32(load256(p + 34), odd_words);
+    __m256 first = _mm256_castsi256_ps(load256(p + 2)), second = _mm256_castsi256_ps(load256(p + 34));
     head->d = lg_load16(p);
-    signs_and_scales(_mm256_blend_epi32(first, second, 0xf0), head);
+    signs_and_scales(_mm256_castps_si256(_mm256_shuffle_ps(first, second, 0xdd)), head);
 }
 
 LG_INLINE lg_part part_iq2_xxs(const uint8_t *p, const lg_head256 *head, int j) {
     const uint8_t *i = p + 2 + 8 * j;
-    return signed_part(entries4(lg_iq2xxs_grid, i[0], i[1], i[2], i[3]), head->signs + 4 * j);
+    __asm__ volatile("" : "+r"(i)); /* loads of many parts at once would not fit the registers */
+    __m256i u = entries4(lg_iq2xxs_grid, i[0], i[1], i[2], i[3]);
+    return looked_up_part(u, head, j % 2 + j / 2 % 2 * 4 + j / 4 * 2);
 }
 
 LG_INLINE void head_iq2_xs(const uint8_t *p, lg_head256 *head) {
     __m256i low = _mm256_srli_epi16(load256(p + 2), 9), high = _mm256_srli_epi16(load256(p + 34), 9);
     __m256i seven = _mm256_permute4x64_epi64(_mm256_packus_epi16(low, high), 0xd8);
-    _mm256_storeu_si256((__m256i *)(void *)head->signs, even_signs(seven));
+    _mm256_storeu_si256((__m256i *)(void *)head->signs, _mm256_or_si256(seven, eighth_signs(seven, 0)));
     head->d = lg_load16(p);
     head->scale = odd_scales_of(lg_load64(p + 66));
 }
@@ -121,11 +154,25 @@ LG_INLINE void head_iq3_xxs(const uint8_t *p, lg_head256 *head) {
     signs_and_scales(load256(p + 66), head);
 }
 
+/* Indices are loaded for half of the words and shifted out of a register for the others: loads alone would be
+ * the limit. */
 LG_INLINE lg_part part_iq3_xxs(const uint8_t *p, const lg_head256 *head, int j) {
-    const uint8_t *i = p + 2 + 8 * j;
+    const uint8_t *index = p + 2 + 8 * j;
+    uint32_t i[8];
+    __asm__ volatile("" : "+r"(index)); /* as above */
+    if (j % 2) {
+        for (int k = 0; k < 8; k++) i[k] = index[k];
+    } else {
+        uint64_t left = lg_load64(index);
+        for (int k = 0; k < 8; k += 2, left >>= 16) {
+            __asm__("" : "+r"(left));
+            i[k] = left & 255;
+            i[k + 1] = (left >> 8) & 255;
+        }
+    }
     __m128i low = entries4_short(lg_iq3xxs_grid, i[0], i[1], i[2], i[3]);
     __m128i high = entries4_short(lg_iq3xxs_grid, i[4], i[5], i[6], i[7]);
-    return signed_part(join128(low, high), head->signs + 4 * j);
+    return looked_up_part(join128(low, high), head, j);
 }
 
 LG_INLINE void head_iq3_s(const uint8_t *p, lg_head256 *head) {

@@ -29,7 +29,7 @@ LG_INLINE __m256i crumbs_of_four(const uint8_t *p, int j) {
     return move_bits(load256(p + j / 4 * 32), 3 << (j % 4 * 2), j % 4 * 2, 0);
 }
 
-LG_INLINE lg_part plain_part(__m256i u) { return (lg_part){u, u}; }
+LG_INLINE lg_part plain_part(__m256i u) { return (lg_part){u, u, u}; }
 
 LG_INLINE void head_q2_k(const uint8_t *p, lg_head256 *head) {
     __m128i bytes = even_then_odd(load128(p)), low = _mm_set1_epi8(15);
