@@ -1,4 +1,5 @@
 /* Worker threads over POSIX threads or the Windows primitives; the rest of the file is the same for both. */
+#define _POSIX_C_SOURCE 200809L /* a clock that never goes back */
 #include "lg_pool.h"
 
 #include <stdatomic.h>
@@ -23,8 +24,17 @@ static void thread_join(lg_thread t) {
     WaitForSingleObject(t, INFINITE);
     CloseHandle(t);
 }
+static void give_way(void) { SwitchToThread(); }
+static int64_t microseconds(void) {
+    LARGE_INTEGER ticks, rate;
+    QueryPerformanceCounter(&ticks);
+    QueryPerformanceFrequency(&rate);
+    return ticks.QuadPart / rate.QuadPart * 1000000 + ticks.QuadPart % rate.QuadPart * 1000000 / rate.QuadPart;
+}
 #else
 #include <pthread.h>
+#include <sched.h>
+#include <time.h>
 typedef pthread_t lg_thread;
 typedef pthread_mutex_t lg_mutex;
 typedef pthread_cond_t lg_condition;
@@ -38,6 +48,12 @@ static void condition_free(lg_condition *c) { pthread_cond_destroy(c); }
 static void wait_on(lg_condition *c, lg_mutex *m) { pthread_cond_wait(c, m); }
 static void wake_all(lg_condition *c) { pthread_cond_broadcast(c); }
 static void thread_join(lg_thread t) { pthread_join(t, NULL); }
+static void give_way(void) { sched_yield(); }
+static int64_t microseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
 #endif
 
 #if defined(__x86_64__)
@@ -61,7 +77,10 @@ static void pause_briefly(void) { __asm__ volatile("yield"); }
 #error "the float mode of this processor is not known"
 #endif
 
-enum { SPINS = 100 }; /* about 4 microseconds on x86-64 (a pause is some 40 ns there), less elsewhere */
+/* A thread that waits stays awake so long: longer than the gaps between the ops of a token, of which there
+ * are hundreds, and far too short to be seen in the idle use of a core. Waking a thread that sleeps costs tens
+ * of microseconds. After every few pauses it offers its core to whoever is ready to run. */
+enum { AWAKE_MICROSECONDS = 1000, PAUSES = 64 };
 
 typedef struct {
     lg_pool *pool;
@@ -83,6 +102,27 @@ struct lg_pool {
     lg_thread *handles;
 };
 
+/* Returns when is_over holds, or after AWAKE_MICROSECONDS. */
+static void stay_awake(lg_pool *pool, int (*is_over)(lg_pool *, uint64_t), uint64_t seen) {
+    int64_t end = 0;
+    while (!is_over(pool, seen)) {
+        for (int i = 0; i < PAUSES && !is_over(pool, seen); i++) pause_briefly();
+        const int64_t now = microseconds();
+        if (end == 0) end = now + AWAKE_MICROSECONDS;
+        if (now >= end) return;
+        give_way();
+    }
+}
+
+static int has_new_run(lg_pool *pool, uint64_t seen) {
+    return atomic_load_explicit(&pool->epoch, memory_order_relaxed) != seen;
+}
+
+static int is_left(lg_pool *pool, uint64_t seen) {
+    (void)seen;
+    return atomic_load(&pool->active) == 0;
+}
+
 static void take_pieces(lg_pool *pool, lg_task task, void *context, int64_t count, int64_t grain, int worker) {
     for (;;) {
         int64_t begin = atomic_fetch_add_explicit(&pool->next, grain, memory_order_relaxed);
@@ -99,8 +139,7 @@ static LG_THREAD_RESULT work_until_stopped(void *argument) {
     uint64_t seen = 0;
     set_float_mode(LG_IEEE_MODE);
     for (;;) {
-        for (int i = 0; i < SPINS && atomic_load_explicit(&pool->epoch, memory_order_relaxed) == seen; i++)
-            pause_briefly();
+        stay_awake(pool, has_new_run, seen);
         lock(&pool->state);
         while (!pool->stop && atomic_load(&pool->epoch) == seen) wait_on(&pool->work, &pool->state);
         if (pool->stop) break;
@@ -156,6 +195,7 @@ void lg_pool_destroy(lg_pool *pool) {
     if (!pool) return;
     lock(&pool->state);
     pool->stop = 1;
+    atomic_fetch_add(&pool->epoch, 1); /* those awake look up */
     wake_all(&pool->work);
     unlock(&pool->state);
     for (int i = 1; i < pool->threads; i++) thread_join(pool->handles[i]);
@@ -187,7 +227,7 @@ static void close_run(lg_pool *pool) {
     lock(&pool->state);
     pool->open = 0;
     unlock(&pool->state);
-    for (int i = 0; i < SPINS && atomic_load(&pool->active) != 0; i++) pause_briefly();
+    stay_awake(pool, is_left, 0);
     lock(&pool->state);
     while (atomic_load(&pool->active) != 0) wait_on(&pool->done, &pool->state);
     unlock(&pool->state);
