@@ -127,7 +127,7 @@ def test_random_blocks_give_the_bits_of_this_machine(program, here, kind) -> Non
     calls = []
     for cols in LENGTHS[kind.family]:
         weights = random_weights(kind, (33,), cols)
-        for tokens in (*TOKENS, 5, 11):
+        for tokens in (*TOKENS, 5, 6, 11):
             x = rng.standard_normal((tokens, cols)).astype(np.float32)
             calls.append(matmul(kind, weights, x))
     same_bits(calls, Runner(program, WITH_DOT_PRODUCTS), "neon", here)

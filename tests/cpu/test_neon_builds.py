@@ -7,7 +7,14 @@ from build_tools.native import BuildError
 from tests.cpu.neon.runner import Runner
 
 ARM = [name for name in native.TARGETS if name.startswith("aarch64")]
-SOURCES = ("kernels/dot_k", "kernels/dot_iq", "kernels/dot_run32", "kernels/dot_float", "lg_isa")
+SOURCES = (
+    "kernels/dot_k",
+    "kernels/dot_iq",
+    "kernels/dot_run32",
+    "kernels/dot_float",
+    "kernels/dot_panel_neon",
+    "lg_isa",
+)
 
 
 def compile_without_optimising(name, source, folder):

@@ -9,6 +9,7 @@
 #include "dot_iq_avx2.h"
 #elif defined(LG_HAS_NEON)
 #include "dot_iq_neon.h"
+#include "dot_panel_neon.h"
 #endif
 
 SUPER_TYPE(iq1_s, 9, 32, 50, 0.125f, LG_BIASED)

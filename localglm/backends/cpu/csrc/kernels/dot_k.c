@@ -8,6 +8,7 @@
 #include "dot_k_avx2.h"
 #elif defined(LG_HAS_NEON)
 #include "dot_k_neon.h"
+#include "dot_panel_neon.h"
 #endif
 
 SUPER_TYPE(q2_k, 0, 16, 84, 1.0f, LG_HAS_MIN)

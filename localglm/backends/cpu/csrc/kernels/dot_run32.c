@@ -16,11 +16,15 @@
 #define DOT_RUN32(type, tokens) avx2_run32(row, n, x, y, tokens, form_##type, vector_##type)
 #elif defined(LG_HAS_NEON)
 #include "dot_run32_neon.h"
+#include "dot_panel_neon.h"
 #define DOT_RUN32(type, tokens) neon_run32(row, n, x, y, tokens, form_##type, vector_##type)
+#define PANEL_RUN32(type)                                                                      \
+    neon_run32_panel(row, row_bytes, count, n, x, tokens, y, at, room, form_##type, vector_##type)
+#define PRODUCTS_RUN32(type, centre) LG_DEFINE_PANELS(type, DOT_RUN32, PANEL_RUN32)
 #else
 #define DOT_RUN32(type, tokens) portable_run32(row, n, x, y, tokens, form_##type, unpack_##type)
 #endif
-#if !defined(LG_HAS_PANELS)
+#if !defined(PRODUCTS_RUN32)
 #define PRODUCTS_RUN32(type, centre) LG_DEFINE_DOTS(type, DOT_RUN32)
 #endif
 

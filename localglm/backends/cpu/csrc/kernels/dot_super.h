@@ -38,9 +38,12 @@ LG_INLINE void decode_super(const uint8_t *row, int64_t n, float *out, lg_form25
 #elif defined(LG_HAS_NEON)
 #define DOT_SUPER(type, tokens) \
     neon_super(row, n, x, y, tokens, form_##type, group_##type, head_##type, part_##type)
+#define PANEL_SUPER(type)                                                                      \
+    neon_super_panel(row, row_bytes, count, n, x, tokens, y, at, room, form_##type, group_##type, head_##type, \
+                     part_##type)
 #define PRODUCTS_SUPER(type, centre, group)                                                    \
     enum { group_##type = group };                                                             \
-    LG_DEFINE_DOTS(type, DOT_SUPER)
+    LG_DEFINE_PANELS(type, DOT_SUPER, PANEL_SUPER)
 #else
 #define DOT_SUPER(type, tokens) portable_super(row, n, x, y, tokens, form_##type, unpack_##type)
 #endif

@@ -7,7 +7,7 @@
      .four = LG_NAME(four_##type),                                                             \
      .eight = LG_NAME(eight_##type),                                                           \
      .decode = LG_NAME(decode_##type)}
-#if defined(LG_HAS_PANELS)
+#if defined(LG_HAS_PANELS) || defined(LG_HAS_NEON)
 #define ENTRY(type)                                                                            \
     {.one = LG_NAME(one_##type),                                                               \
      .two = LG_NAME(two_##type),                                                               \
