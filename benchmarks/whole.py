@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +77,10 @@ def weight_bytes(op: str, arguments: tuple[Any, ...]) -> int:
     """Return the bytes of weights an op reads once."""
     if op == "expert_ffn":
         held, _, ids, _ = arguments
-        return sum(s.data.nbytes // s.shape[0] for s in held.stacks) * len(np.unique(ids))
+        one = sum(int(s.data.nbytes) // int(s.shape[0]) for s in held.stacks)
+        return one * len(np.unique(ids))
     if op == "matmuls":
-        return sum(weight.data.nbytes for weight in arguments[0])
+        return sum(int(weight.data.nbytes) for weight in arguments[0])
     named = {"matmul": 0, "head_matmul": 0, "hyper_pre": 1}
     return int(arguments[named[op]].data.nbytes) if op in named else 0
 
@@ -202,9 +204,9 @@ def main() -> None:
         rounds_of(Bench(model, np.random.default_rng(1)), prompts, given.generate, given.rounds)
         if given.ops:
             for n in prompts:
-                by_op(model, f"prompt of {n}", 1, plain, lambda b, n=n: b.prefill(n))
-            n = given.generate
-            by_op(model, "decoding", max(1, n), plain, lambda b: one_by_one(b, n))
+                by_op(model, f"prompt of {n}", 1, plain, partial(Bench.prefill, count=n))
+            n = max(1, given.generate)
+            by_op(model, "decoding", n, plain, partial(one_by_one, count=n))
         print(f"\nidle: {idle_share(2.0):.2%} of a core")
 
 

@@ -27,12 +27,16 @@ _F32, _F16, _I32 = DTYPES["f32"], DTYPES["f16"], DTYPES["i32"]
 
 @dataclass(frozen=True, slots=True)
 class CpuMatrix:
-    """A weight in its storage type; ``data`` views the file's bytes, nothing is copied."""
+    """A weight in its storage type; ``data`` views the file's bytes, nothing is copied.
+
+    The first row lies at ``address``.
+    """
 
     name: str
     shape: tuple[int, ...]
     type: StorageType
     data: U8
+    address: int
 
     @classmethod
     def of(cls, weight: StoredMatrix) -> CpuMatrix:
@@ -49,12 +53,8 @@ class CpuMatrix:
                 f"{weight.name}: {weight.data.nbytes} bytes do not fill {weight.shape}",
                 why=f"{weight.type.name} needs {needed} bytes in one run",
             )
-        return cls(weight.name, weight.shape, weight.type, weight.data)
-
-    @property
-    def address(self) -> int:
-        """Where the first row lies."""
-        return self.data.ctypes.data
+        address = weight.data.ctypes.data
+        return cls(weight.name, weight.shape, weight.type, weight.data, address)
 
 
 def stored(matrix: Matrix, axes: int) -> CpuMatrix:
@@ -130,17 +130,6 @@ def require(condition: bool, what: str, *arrays: AnyArray) -> None:
     if not condition:
         shapes = ", ".join(str(a.shape) for a in arrays)
         raise ShapeError(what, why=f"shapes: {shapes}" if shapes else "")
-
-
-def empty(shape: tuple[int, ...]) -> F32:
-    """Return uninitialised float32 memory for a result.
-
-    Raises: MemoryShortError when the system refuses it.
-    """
-    try:
-        return np.empty(shape, _F32)
-    except MemoryError as error:
-        raise memory_short(shape, _F32) from error
 
 
 def memory_short(shape: tuple[int, ...], dtype: np.dtype[Any]) -> MemoryShortError:

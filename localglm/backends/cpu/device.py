@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,7 @@ from localglm.backends.cpu.kda import KdaOps
 from localglm.backends.cpu.latent import LatentOps
 from localglm.backends.cpu.library import Native
 from localglm.backends.cpu.products import ProductOps
+from localglm.backends.cpu.results import Results
 from localglm.backends.cpu.routing import RoutingOps
 from localglm.backends.cpu.rows import RowOps
 from localglm.errors import ShapeError
@@ -46,6 +48,7 @@ class CpuDevice(ProductOps, ExpertOps, RowOps, HyperOps, KdaOps, LatentOps, Rout
         self._native = Native(threads, isa)
         self._exact = int(exact_activations)
         self._buffers = _Ledger()
+        self._results = Results()
         self._mapped_bytes = 0
         self._weight_bytes = 0
 
@@ -111,7 +114,7 @@ class CpuDevice(ProductOps, ExpertOps, RowOps, HyperOps, KdaOps, LatentOps, Rout
     def reshape(self, buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
         """Return a view with another shape."""
         array = array_of(buffer)
-        fits = array.flags.c_contiguous and array.size == np.prod(shape, dtype=np.int64)
+        fits = array.flags.c_contiguous and array.size == prod(shape)
         require(fits, f"reshape: not {shape}", array)
         return array.reshape(shape)
 
@@ -137,8 +140,9 @@ class CpuDevice(ProductOps, ExpertOps, RowOps, HyperOps, KdaOps, LatentOps, Rout
         """Return at once: every op has run when it returns."""
 
     def memory(self) -> MemoryReport:
-        """Return bytes of copied weights, of buffers made here and alive, and of file pages."""
-        return MemoryReport(self._weight_bytes, self._buffers.nbytes, self._mapped_bytes)
+        """Return bytes of copied weights, of buffers and kept result memory, and of file pages."""
+        held = self._buffers.nbytes + self._results.nbytes
+        return MemoryReport(self._weight_bytes, held, self._mapped_bytes)
 
     def close(self) -> None:
         """Stop the worker threads; buffers go with their last reference."""

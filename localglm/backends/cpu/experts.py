@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from localglm.backends.cpu.boundary import CpuMatrix, empty, floats, indices, require
+from localglm.backends.cpu.boundary import CpuMatrix, floats, indices, require
 from localglm.errors import ShapeError
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from localglm.arrays import F32, I32, U64
     from localglm.backends.base import Buffer, ExpertHome, Experts, LentExpert, StoredExperts
     from localglm.backends.cpu.library import Native
+    from localglm.backends.cpu.results import Results
 
 
 class _Experts(ctypes.Structure):
@@ -93,6 +94,7 @@ class ExpertOps:
     """The chosen experts of each token."""
 
     _native: Native
+    _results: Results
     _exact: int
 
     def expect_experts(self, experts: Experts, ids: Buffer, *, certain: bool) -> None:
@@ -109,7 +111,7 @@ class ExpertOps:
         rows = floats("expert_ffn x", x, None, d)
         chosen = indices("expert_ffn ids", ids, len(rows), None)
         require(chosen.size > 0, "expert_ffn: no expert was chosen", chosen)
-        out = empty((*chosen.shape, d))
+        out = self._results.empty((*chosen.shape, d))
         if held.home is None:
             self._run(held, held.addresses, rows, chosen, limit, out)
             return out

@@ -5,23 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from localglm.backends.base import HyperMix
-from localglm.backends.cpu.boundary import empty, floats, require, stored
+from localglm.backends.cpu.boundary import floats, require, stored
 
 if TYPE_CHECKING:
     from localglm.backends.base import Buffer, HyperParams, Matrix
     from localglm.backends.cpu.library import Native
+    from localglm.backends.cpu.results import Results
 
 
 class HyperOps:
     """Spread, collapse, write back and average the streams."""
 
     _native: Native
+    _results: Results
     _exact: int
 
     def spread(self, x: Buffer, streams: int) -> Buffer:
         """Copy x [t, d] into every stream -> [t, s, d]."""
         a = floats("spread x", x, None, None)
-        out = empty((len(a), streams, a.shape[1]))
+        out = self._results.empty((len(a), streams, a.shape[1]))
         out[:] = a[:, None]
         return out
 
@@ -36,7 +38,11 @@ class HyperOps:
         require(held.shape == (mixes, s * d), f"{held.name}: {held.shape} does not fit", x)
         require(params.rounds >= 1, f"hyper_pre: {params.rounds} rounds")
         b, c = floats("hyper_pre base", base, mixes), floats("hyper_pre scale", scale, 3)
-        out, post, comb = empty((t, d)), empty((t, s)), empty((t, s, s))
+        out, post, comb = (
+            self._results.empty((t, d)),
+            self._results.empty((t, s)),
+            self._results.empty((t, s, s)),
+        )
         self._native.run(
             "lg_hyper_pre", self._exact, held.type.value.ggml_id, held.address, x.ctypes.data,
             b.ctypes.data, c.ctypes.data, out.ctypes.data, post.ctypes.data, comb.ctypes.data,
@@ -50,7 +56,7 @@ class HyperOps:
         t, s, d = x.shape
         a, p = floats("hyper_post y", y, t, d), floats("hyper_post post", post, t, s)
         c = floats("hyper_post comb", comb, t, s, s)
-        out = empty(x.shape)
+        out = self._results.empty(x.shape)
         self._native.run(
             "lg_hyper_post", a.ctypes.data, x.ctypes.data, p.ctypes.data, c.ctypes.data,
             out.ctypes.data, t, s, d,
@@ -61,6 +67,6 @@ class HyperOps:
         """Unweighted mean over the streams: [t, s, d] -> [t, d]."""
         x = floats("stream_mean streams", streams, None, None, None)
         t, s, d = x.shape
-        out = empty((t, d))
+        out = self._results.empty((t, d))
         self._native.run("lg_stream_mean", x.ctypes.data, out.ctypes.data, t, s, d)
         return out

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from localglm.backends.cpu.boundary import empty, floats, require
+from localglm.backends.cpu.boundary import floats, require
 
 if TYPE_CHECKING:
     from localglm.backends.base import Buffer
     from localglm.backends.cpu.library import Native
+    from localglm.backends.cpu.results import Results
 
 
 class KdaOps:
     """Everything between the projections of a KDA layer."""
 
     _native: Native
+    _results: Results
 
     def short_conv(self, raw: Buffer, filters: Buffer, window: Buffer) -> Buffer:
         """silu of the causal depthwise convolution: raw [t, c], filters [c, taps] -> [t, c].
@@ -26,7 +28,7 @@ class KdaOps:
         x = floats("short_conv raw", raw, None, channels)
         require(taps > 1, "short_conv: one tap has no window", f)
         past = floats("short_conv window", window, taps - 1, channels)
-        out = empty(x.shape)
+        out = self._results.empty(x.shape)
         self._native.run(
             "lg_short_conv", x.ctypes.data, f.ctypes.data, past.ctypes.data, out.ctypes.data,
             len(x), channels, taps,
@@ -40,7 +42,7 @@ class KdaOps:
         heads = len(r)
         require(width % heads == 0, "kda_decay: heads of unequal width", x, r)
         b = floats("kda_decay bias", bias, width)
-        out = empty((t, heads, width // heads))
+        out = self._results.empty((t, heads, width // heads))
         self._native.run(
             "lg_kda_decay", x.ctypes.data, b.ctypes.data, r.ctypes.data, out.ctypes.data,
             t, heads, width // heads, lower_bound,
@@ -57,7 +59,7 @@ class KdaOps:
         v = floats("kda_scan value", value, t, heads, None)
         b = floats("kda_scan beta", beta, t, heads)
         memory = floats("kda_scan state", state, heads, width, v.shape[2])
-        out = empty(v.shape)
+        out = self._results.empty(v.shape)
         self._native.run(
             "lg_kda_scan", q.ctypes.data, k.ctypes.data, v.ctypes.data, g.ctypes.data,
             b.ctypes.data, memory.ctypes.data, out.ctypes.data, t, heads, width, v.shape[2],

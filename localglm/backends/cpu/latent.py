@@ -10,7 +10,6 @@ from localglm.backends.base import Cells
 from localglm.backends.cpu.boundary import (
     array_of,
     cache_rows,
-    empty,
     floats,
     indices,
     is_half,
@@ -21,12 +20,14 @@ if TYPE_CHECKING:
     from localglm.arrays import I32
     from localglm.backends.base import Buffer
     from localglm.backends.cpu.library import Native
+    from localglm.backends.cpu.results import Results
 
 
 class LatentOps:
     """Pool keys, their scores, the choice of cells, and attention over them."""
 
     _native: Native
+    _results: Results
 
     def pool_keys(self, keys: Buffer, gates: Buffer, slot_bias: Buffer) -> Buffer:
         """Compress complete pools: keys, gates [p * pool, i], slot_bias [pool, i] -> [p, i]."""
@@ -35,7 +36,7 @@ class LatentOps:
         k = floats("pool_keys keys", keys, None, width)
         g = floats("pool_keys gates", gates, len(k), width)
         require(len(k) % slots == 0, "pool_keys: rows are not whole pools", k, b)
-        out = empty((len(k) // slots, width))
+        out = self._results.empty((len(k) // slots, width))
         self._native.run(
             "lg_pool_keys", k.ctypes.data, g.ctypes.data, b.ctypes.data, out.ctypes.data,
             len(out), slots, width,
@@ -55,7 +56,7 @@ class LatentOps:
         keys = cache_rows("indexer_scores pools", pools, width)
         shown = (first_position + t) // pool
         require(len(keys) >= shown, f"indexer_scores: {shown} pools are complete", keys)
-        out = empty((t, shown))
+        out = self._results.empty((t, shown))
         self._native.run(
             "lg_indexer_scores", q.ctypes.data, w.ctypes.data, keys.ctypes.data, is_half(keys),
             out.ctypes.data, t, heads, width, shown, first_position, pool,
@@ -99,7 +100,7 @@ class LatentOps:
         rows = cache_rows("mla_attend latents", latents, width)
         index = indices("mla_attend index", cells.index, t, None)
         count = indices("mla_attend count", cells.count, t)
-        out = empty(q.shape)
+        out = self._results.empty(q.shape)
         self._native.run(
             "lg_mla_attend", q.ctypes.data, rows.ctypes.data, is_half(rows), index.ctypes.data,
             count.ctypes.data, out.ctypes.data, t, heads, width, index.shape[1], len(rows), scale,

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from localglm.backends.base import Routing
-from localglm.backends.cpu.boundary import empty, floats, require
+from localglm.backends.cpu.boundary import floats, require
 
 if TYPE_CHECKING:
     from localglm.arrays import AnyArray
     from localglm.backends.base import Buffer
     from localglm.backends.cpu.library import Native
+    from localglm.backends.cpu.results import Results
 
 
 class RoutingOps:
     """The choice of experts and their sum."""
 
     _native: Native
+    _results: Results
 
     def route(
         self, logits: Buffer, bias: Buffer, used: int, scale: float, forced: AnyArray | None = None
@@ -33,7 +35,7 @@ class RoutingOps:
         t, experts = x.shape
         b = floats("route bias", bias, experts)
         require(1 <= used <= experts, f"route: {used} experts of {experts}")
-        ids, weights = np.empty((t, used), np.int32), empty((t, used))
+        ids, weights = np.empty((t, used), np.int32), self._results.empty((t, used))
         wanted = None if forced is None else np.ascontiguousarray(forced, np.int32)
         require(wanted is None or wanted.shape == ids.shape, "route: forced ids do not fit", ids)
         self._native.run(
@@ -48,7 +50,7 @@ class RoutingOps:
         r = floats("combine rows", rows, None, None, None)
         t, used, d = r.shape
         w, s = floats("combine weights", weights, t, used), floats("combine shared", shared, t, d)
-        out = empty((t, d))
+        out = self._results.empty((t, d))
         self._native.run(
             "lg_combine", r.ctypes.data, w.ctypes.data, s.ctypes.data, out.ctypes.data, t, used, d
         )

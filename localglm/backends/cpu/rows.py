@@ -6,23 +6,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from localglm.backends.cpu.boundary import cache_rows, empty, floats, is_half, require, whole_floats
+from localglm.backends.cpu.boundary import cache_rows, floats, is_half, require, whole_floats
 
 if TYPE_CHECKING:
     from localglm.backends.base import Buffer
     from localglm.backends.cpu.library import Native
+    from localglm.backends.cpu.results import Results
 
 
 class RowOps:
     """Element-wise ops and norms over the last axis."""
 
     _native: Native
+    _results: Results
 
     def swiglu(self, gate: Buffer, up: Buffer, limit: float | None) -> Buffer:
         """silu(min(gate, limit)) * clip(up, -limit, limit), element by element."""
         g = whole_floats("swiglu gate", gate)
         u = whole_floats("swiglu up", up, g)
-        out = empty(g.shape)
+        out = self._results.empty(g.shape)
         self._native.run(
             "lg_swiglu", g.ctypes.data, u.ctypes.data, out.ctypes.data, g.size,
             limit is not None, limit or 0.0,
@@ -34,7 +36,7 @@ class RowOps:
         a = whole_floats("rms_norm x", x)
         n = a.shape[-1]
         w = floats("rms_norm weight", weight, n)
-        out = empty(a.shape)
+        out = self._results.empty(a.shape)
         self._native.run(
             "lg_rms_norm", a.ctypes.data, w.ctypes.data, out.ctypes.data, a.size // n, n, epsilon
         )
@@ -45,7 +47,7 @@ class RowOps:
         a = whole_floats("layer_norm x", x)
         n = a.shape[-1]
         w, b = floats("layer_norm weight", weight, n), floats("layer_norm bias", bias, n)
-        out = empty(a.shape)
+        out = self._results.empty(a.shape)
         self._native.run(
             "lg_layer_norm", a.ctypes.data, w.ctypes.data, b.ctypes.data, out.ctypes.data,
             a.size // n, n, epsilon,
@@ -57,7 +59,7 @@ class RowOps:
         a = whole_floats("gated_norm x", x)
         n = a.shape[-1]
         w, g = floats("gated_norm weight", weight, n), whole_floats("gated_norm gate", gate, a)
-        out = empty(a.shape)
+        out = self._results.empty(a.shape)
         self._native.run(
             "lg_gated_norm", a.ctypes.data, w.ctypes.data, g.ctypes.data, out.ctypes.data,
             a.size // n, n, epsilon,
@@ -68,14 +70,14 @@ class RowOps:
         """x + y, same shapes."""
         a = whole_floats("add x", x)
         b = whole_floats("add y", y, a)
-        out = empty(a.shape)
+        out = self._results.empty(a.shape)
         self._native.run("lg_add", a.ctypes.data, b.ctypes.data, out.ctypes.data, a.size)
         return out
 
     def sigmoid(self, x: Buffer) -> Buffer:
         """Logistic function, element by element."""
         a = whole_floats("sigmoid x", x)
-        out = empty(a.shape)
+        out = self._results.empty(a.shape)
         self._native.run("lg_sigmoid_all", a.ctypes.data, out.ctypes.data, a.size)
         return out
 
@@ -84,7 +86,7 @@ class RowOps:
         a = floats("concat x", x, None, None)
         b = floats("concat y", y, len(a), None)
         width = a.shape[1]
-        out = empty((len(a), width + b.shape[1]))
+        out = self._results.empty((len(a), width + b.shape[1]))
         out[:, :width], out[:, width:] = a, b
         return out
 
