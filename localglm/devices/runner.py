@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -33,8 +35,7 @@ _BOOT = (
     "import sys; sys.path[:0] = [p for p in {paths!r} if p not in sys.path]; "
     "from localglm.devices.child import main; main({arguments!r})"
 )
-_QUIET = {"MESA_SHADER_CACHE_DISABLE": "true", "POCL_KERNEL_CACHE": "0", "CUDA_CACHE_DISABLE": "1"}
-"""Drivers keep caches where they like; a question must leave none behind."""
+_QUIET = {"MESA_SHADER_CACHE_DISABLE": "true", "CUDA_CACHE_DISABLE": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,28 @@ class Probe:
 def run(probes: Sequence[Probe], search_paths: Sequence[str] = ()) -> dict[str, ProbeResult]:
     """Start every probe, wait for all and return their results by name."""
     running: list[_Running] = []
+    with _no_caches() as variables:
+        try:
+            running.extend(_Running(probe, search_paths, variables) for probe in probes)
+            return {one.probe.name: one.result() for one in running}
+        finally:
+            for one in running:
+                one.end()
+
+
+@contextlib.contextmanager
+def _no_caches() -> Iterator[Mapping[str, str]]:
+    """Send the caches drivers like to keep to a folder that is deleted afterwards."""
     try:
-        running.extend(_Running(probe, search_paths) for probe in probes)
-        return {one.probe.name: one.result() for one in running}
+        folder = tempfile.mkdtemp(prefix="localglm-")
+    except OSError:
+        # Nothing can be written anywhere, so no driver will either.
+        yield _QUIET
+        return
+    try:
+        yield {**_QUIET, "XDG_CACHE_HOME": folder, "POCL_CACHE_DIR": folder}
     finally:
-        for one in running:
-            one.end()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Drain(threading.Thread):
@@ -91,7 +108,9 @@ class _Drain(threading.Thread):
 class _Running:
     """One child and the two threads that read it."""
 
-    def __init__(self, probe: Probe, search_paths: Sequence[str]) -> None:
+    def __init__(
+        self, probe: Probe, search_paths: Sequence[str], variables: Mapping[str, str]
+    ) -> None:
         self.probe = probe
         self._begin = time.monotonic()
         home = str(Path(localglm.__file__).resolve().parent.parent)
@@ -105,7 +124,7 @@ class _Running:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env={**environment(), **_QUIET, **probe.variables},
+                env={**environment(), **variables, **probe.variables},
                 start_new_session=True,
             )
         except OSError as error:

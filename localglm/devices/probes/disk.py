@@ -15,7 +15,7 @@ from localglm.devices.probes import AbsentError
 
 _PIECE = 2 << 20
 _LEAST = 64 << 20
-_SECONDS = 0.8
+_SECONDS = 0.5
 _DEEP = 16
 
 
