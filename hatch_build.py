@@ -14,6 +14,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _PACKAGE = "localglm/backends/cpu/_native"
+_READER_PACKAGE = "localglm/experts/_native"
 _TAGS = {
     "x86_64-linux-gnu.2.28": "manylinux_2_28_x86_64",
     "aarch64-linux-gnu.2.28": "manylinux_2_28_aarch64",
@@ -32,7 +33,7 @@ class NativeBuildHook(BuildHookInterface[Any]):
         if self.target_name != "wheel":
             return
         sys.path.insert(0, self.root)
-        from build_tools import native, tables  # noqa: PLC0415 - importable only from the root
+        from build_tools import native, reader, tables  # noqa: PLC0415 - importable only from the root
 
         root = Path(self.root)
         target = os.environ.get("LOCALGLM_TARGET") or native.host_target()  # noqa: TID251
@@ -44,7 +45,12 @@ class NativeBuildHook(BuildHookInterface[Any]):
         build_data["tag"] = f"py3-none-{_TAGS[target]}"
         if version == "editable":
             native.build(target)
+            reader.build(target)
             return
-        library = native.build(target, root / "build" / "native" / target)
-        build_data["force_include"][str(library)] = f"{_PACKAGE}/{library.name}"
+        folder = root / "build" / "native" / target
+        for package, library in (
+            (_PACKAGE, native.build(target, folder)),
+            (_READER_PACKAGE, reader.build(target, folder)),
+        ):
+            build_data["force_include"][str(library)] = f"{package}/{library.name}"
         build_data["force_include"][str(archive)] = "localglm/quant/_tables.npz"

@@ -120,7 +120,7 @@ def _digest(target: Target) -> str:
 def _compile(target: Target, scratch: Path) -> Path:
     """Compile every source and link; return the library inside ``scratch``."""
     library = scratch / target.library
-    _zig(["-shared", "-s", *_objects(target, scratch), "-o", str(library)], target)
+    zig(["-shared", "-s", *_objects(target, scratch), "-o", str(library)], target)
     return library
 
 
@@ -137,14 +137,14 @@ def _objects(target: Target, scratch: Path, flags: tuple[str, ...] = FLAGS) -> l
         source, isa, own = job
         made = scratch / f"{source.stem}-{isa}.o"
         pic = ("-fPIC",) if target.position_independent else ()
-        _zig(["-c", *flags, *own, *pic, str(source), "-o", str(made)], target)
+        zig(["-c", *flags, *own, *pic, str(source), "-o", str(made)], target)
         return made
 
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         return [str(path) for path in pool.map(one, jobs)]
 
 
-def _zig(arguments: list[str], target: Target) -> None:
+def zig(arguments: list[str], target: Target) -> None:
     """Run the compiler with its caches below _native; zig locks them against other builds."""
     cache = NATIVE / "cache"
     cache.mkdir(parents=True, exist_ok=True)
@@ -165,10 +165,12 @@ def _run(command: list[str], cwd: Path, env: dict[str, str] | None = None) -> No
 
 def main() -> None:
     """Build from the command line."""
-    parser = argparse.ArgumentParser(description="Build the CPU library.")
+    from build_tools import reader  # noqa: PLC0415 - it builds with what is defined here
+
+    parser = argparse.ArgumentParser(description="Build the native libraries.")
     parser.add_argument("--target", choices=sorted(TARGETS), help="default: this machine")
     parser.add_argument(
-        "--out", type=Path, help="folder of the library (default: _native of the package)"
+        "--out", type=Path, help="folder of the libraries (default: those of the package)"
     )
     parser.add_argument("--clean", action="store_true", help="remove the compiler's caches first")
     given = parser.parse_args()
@@ -176,6 +178,7 @@ def main() -> None:
         shutil.rmtree(NATIVE / "cache", ignore_errors=True)
     try:
         print(build(given.target, given.out))
+        print(reader.build(given.target, given.out))
     except BuildError as error:
         sys.exit(f"error: {error}")
 

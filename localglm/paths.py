@@ -23,6 +23,11 @@ def log_folder() -> Path:
     return platformdirs.user_log_path("localglm", appauthor=False)
 
 
+def data_folder() -> Path:
+    """Return the folder for what the program has learnt about this machine."""
+    return platformdirs.user_data_path("localglm", appauthor=False)
+
+
 def demo_model() -> Path:
     """Return the demonstration model that comes with the program.
 

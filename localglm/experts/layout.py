@@ -36,6 +36,11 @@ class ByteRange:
         """Length of the aligned range around it."""
         return -(-(self.offset + self.nbytes) // PAGE) * PAGE - self.first_page
 
+    @property
+    def room(self) -> int:
+        """Aligned memory that holds as many bytes, wherever in a page they begin."""
+        return -(-self.nbytes // PAGE) * PAGE + PAGE
+
 
 @dataclass(frozen=True, slots=True)
 class LayerRanges:
@@ -61,7 +66,7 @@ class LayerRanges:
     @property
     def slot_bytes(self) -> int:
         """Aligned memory that holds any expert of the layer, wherever its parts begin."""
-        return sum(-(-part.nbytes // PAGE) * PAGE + PAGE for part in self.first)
+        return sum(part.room for part in self.first)
 
 
 @dataclass(frozen=True, slots=True)
