@@ -175,7 +175,7 @@ void lg_rows_times(const lg_weight *weight, int64_t first, int64_t count, const 
 }
 
 int64_t lg_chunk_rows(const lg_weight *weight, int64_t rows, int threads) {
-    int64_t by_bytes = 65536 / weight->row_bytes, by_threads = rows / (4 * (int64_t)threads);
+    int64_t by_bytes = 262144 / weight->row_bytes, by_threads = rows / (4 * (int64_t)threads);
     int64_t chunk = by_bytes < by_threads ? by_bytes : by_threads;
     if (weight->kernel->panel) chunk = (chunk + PANEL_ROWS / 2) / PANEL_ROWS * PANEL_ROWS;
     if (chunk < 1) chunk = weight->kernel->panel ? PANEL_ROWS : 1;

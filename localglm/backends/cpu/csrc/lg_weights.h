@@ -50,7 +50,8 @@ void *lg_scratch_of(const lg_scratch *scratch, int worker);
 void lg_rows_times(const lg_weight *weight, int64_t first, int64_t count, const lg_row *x, int64_t tokens,
                    float *const *y, int64_t at, void *scratch);
 
-/* Rows one task takes: about 64 KiB of weights, and enough tasks for all threads; whole panels if any. */
+/* Rows one task takes: about 256 KiB of weights, as what is fetched beyond its end is lost, and enough tasks for all
+ * threads; whole panels if any. */
 int64_t lg_chunk_rows(const lg_weight *weight, int64_t rows, int threads);
 
 #endif

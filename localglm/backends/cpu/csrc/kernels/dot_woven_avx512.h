@@ -21,20 +21,26 @@ typedef struct {
 
 typedef void (*lg_woven_fn)(const uint8_t *first, const uint8_t *second, lg_woven *w);
 
-/* Two blocks against each token. In every 128-bit lane of a sum two words belong to the first, two to the second. */
+/* Two blocks against each token. In every 128-bit lane of a sum two words belong to the first, two to the second.
+ * Two chains of products: one would be too long to run beside those of the next pairs. */
 LG_INLINE void multiply_woven(const lg_woven *w, const lg_row *x, int64_t pair, __m512i *s, int tokens, int group) {
     const __m512i centre = _mm512_set1_epi16(-64);
-    __m512i bias = group == 32 ? centre : _mm512_mullo_epi16(w->scale, centre);
-    for (int t = 0; t < tokens; t++) s[t] = _mm512_madd_epi16(bias, load512(x[t].woven_sum + 32 * pair));
+    __m512i bias = group == 32 ? centre : _mm512_mullo_epi16(w->scale, centre), other[MOST_TOKENS];
+    for (int t = 0; t < tokens; t++) {
+        s[t] = _mm512_madd_epi16(bias, load512(x[t].woven_sum + 32 * pair));
+        other[t] = _mm512_setzero_si512();
+    }
 #pragma clang loop unroll(full)
     for (int v = 0; v < 8; v++)
         for (int t = 0; t < tokens; t++) {
-            __m512i q = load512(x[t].woven + 512 * pair + 64 * v);
-            s[t] = group == 32 ? _mm512_dpbusd_epi32(s[t], w->u[v], q)
-                               : add_scaled_pairs(s[t], _mm512_maddubs_epi16(w->u[v], q), w->scale);
+            __m512i q = load512(x[t].woven + 512 * pair + 64 * v), *sum = v % 2 ? &s[t] : &other[t];
+            *sum = group == 32 ? _mm512_dpbusd_epi32(*sum, w->u[v], q)
+                               : add_scaled_pairs(*sum, _mm512_maddubs_epi16(w->u[v], q), w->scale);
         }
-    if (group == 32)
-        for (int t = 0; t < tokens; t++) s[t] = _mm512_mullo_epi32(s[t], w->scale);
+    for (int t = 0; t < tokens; t++) {
+        s[t] = _mm512_add_epi32(s[t], other[t]);
+        if (group == 32) s[t] = _mm512_mullo_epi32(s[t], w->scale);
+    }
 }
 
 LG_INLINE __m512i even_words(__m512i a, __m512i b) {
@@ -71,7 +77,7 @@ LG_INLINE void woven8(const uint8_t *row, int64_t b, const lg_row *x, __m256 *pa
         const uint8_t *first = block + 2 * k * form.bytes;
         __m512i pair_s[MOST_TOKENS];
         lg_woven w;
-        fetch_ahead(first, 2 * form.bytes);
+        fetch_far_and_near(first, 2 * form.bytes);
         weave(first, first + form.bytes, &w);
         multiply_woven(&w, x, b / 2 + k, pair_s, tokens, group);
         for (int t = 0; t < tokens; t++) s[t][k] = pair_s[t];
