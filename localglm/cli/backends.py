@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,7 +71,7 @@ def command(
         click.echo(json.dumps(_as_json(machine, choice, BACKENDS), indent=1))
         return
     for line in _lines(machine, choice):
-        click.echo(safe(line))
+        click.echo(_folded(safe(line)))
 
 
 def _as_json(machine: Machine, choice: Choice, built: tuple[str, ...]) -> dict[str, Any]:
@@ -172,6 +175,17 @@ def _memory(card: Card) -> str:
 def _ended(probe: ProbeResult) -> str:
     words = {"garbled": "gave no usable answer", "hung": "hung"}
     return f"{words.get(probe.status, probe.status)}: {probe.said}"
+
+
+def _folded(line: str) -> str:
+    """Break a line between words where a terminal would break it anywhere."""
+    if not sys.stdout.isatty() or not line:
+        return line
+    width = max(shutil.get_terminal_size().columns - 1, 2 * _WIDTH)
+    return textwrap.fill(
+        line, width, subsequent_indent=" " * (_WIDTH + 1), break_long_words=False,
+        break_on_hyphens=False, drop_whitespace=True,
+    )  # fmt: skip
 
 
 def _row(label: str, text: str) -> str:

@@ -19,6 +19,7 @@ from localglm.units import size_text
 
 AUTO = "auto"
 _ON_PROCESSOR: tuple[Backend, ...] = ("cpu", "reference")
+_STANDINGS = ("fits", "named only", "cannot")
 _PROCESSOR_REASON = "the processor always works"
 
 
@@ -73,11 +74,15 @@ def choose(
 def rank(
     machine: Machine, available: Collection[str], measured: Mapping[str, float]
 ) -> list[Candidate]:
-    """Return every candidate, best first: those that fit, the processor, then the others."""
+    """Return every candidate: those that fit, best first, the processor, those to name, the rest."""
     found = [(card, c) for card in machine.cards for c in candidates_of(card, machine)]
 
     def order(pair: tuple[Card, Candidate]) -> tuple[object, ...]:
-        return (pair[1].standing != "fits", *_merit(pair[0], measured), pair[1].backend == "wgpu")
+        return (
+            _STANDINGS.index(pair[1].standing),
+            *_merit(pair[0], measured),
+            pair[1].backend == "wgpu",
+        )
 
     ordered = [candidate for _, candidate in sorted(found, key=order)]
     fitting = [c for c in ordered if c.standing == "fits"]

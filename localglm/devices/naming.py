@@ -15,6 +15,7 @@ from localglm.devices.record import Card
 from localglm.devices.sightings import address, plain_uuid
 from localglm.errors import DeviceError
 
+_INDEX_DIGITS = 2
 _ADDRESS = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?")
 
 
@@ -24,17 +25,14 @@ def card_named(text: str, cards: Sequence[Card]) -> Card:
     Raises: DeviceError when none or several are meant, or when it is an index.
     """
     found = _by_identity(text, cards)
-    if not found and text.isdigit():
+    if not found:
+        found = _by_name(text, cards)
+    if not found and text.isdigit() and len(text) <= _INDEX_DIGITS:
         raise DeviceError(
             f"--device {text} is an index",
             why="each runtime counts cards in its own order, so an index may mean any of them",
             try_=f"name the card: {_list(cards)}",
         )
-    if not found:
-        lower = text.casefold()
-        found = [card for card in cards if lower in card.name.casefold()]
-        exact = [card for card in found if card.name.casefold() == lower]
-        found = exact or found
     if not found:
         raise DeviceError(
             f"there is no card {text!r}",
@@ -63,6 +61,15 @@ def _by_identity(text: str, cards: Sequence[Card]) -> list[Card]:
         if card.key.casefold() == text.strip().casefold()
         or (card.uuid is not None and card.uuid == uuid)
     ]
+
+
+def _by_name(text: str, cards: Sequence[Card]) -> list[Card]:
+    """Return the cards of a name, else those with the text in it; a number must be a whole word."""
+    lower = text.strip().casefold()
+    exact = [card for card in cards if card.name.casefold() == lower]
+    if lower.isdigit():
+        return [card for card in cards if lower in card.name.casefold().split()]
+    return exact or [card for card in cards if lower in card.name.casefold()]
 
 
 def _list(cards: Sequence[Card]) -> str:

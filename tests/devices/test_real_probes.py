@@ -88,7 +88,8 @@ def test_a_home_that_cannot_be_written_changes_nothing(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "localglm", "backends", "--json", "--timeout", "30"],
         capture_output=True, text=True, check=True, timeout=120,
-        env={**environment(), "HOME": home, "USERPROFILE": home, "XDG_CACHE_HOME": home},
+        env={**environment(), "HOME": home, "USERPROFILE": home, "XDG_CACHE_HOME": home,
+             "LOCALGLM_CONFIG": str(tmp_path / "settings.toml")},
     )  # fmt: skip
     told = json.loads(done.stdout)
     assert told["choice"]["backend"] == "cpu"

@@ -49,7 +49,7 @@ def _device(platform: str, device: Any) -> OpenClDevice:
         driver=str(_ask(device, "driver_version") or ""),
         board_name=_ask(device, "board_name_amd"),
         memory_bytes=_ask(device, "global_mem_size"),
-        free_kib=int(free[0] if isinstance(free, list) else free) if free else None,
+        free_kib=int(free[0] if isinstance(free, list | tuple) else free) if free else None,
         pci_bus=topology.bus % 256 if topology else _ask(device, "pci_bus_id_nv"),
         # NVIDIA packs device and function into one number, as the bus does.
         pci_device=topology.device if topology else (None if slot is None else slot >> 3),
