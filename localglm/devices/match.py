@@ -74,7 +74,7 @@ def choose(
 def rank(
     machine: Machine, available: Collection[str], measured: Mapping[str, float]
 ) -> list[Candidate]:
-    """Return every candidate: those that fit, best first, the processor, those to name, the rest."""
+    """Return every candidate: those that fit, best first, the processor, the named, the rest."""
     found = [(card, c) for card in machine.cards for c in candidates_of(card, machine)]
 
     def order(pair: tuple[Card, Candidate]) -> tuple[object, ...]:
