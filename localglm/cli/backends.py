@@ -116,6 +116,8 @@ def _lines(machine: Machine, choice: Choice) -> Iterator[str]:
         yield ""
     for probe in wrong:
         yield _row("trouble", f"{probe.name} {_ended(probe)}")
+        if probe.status == "hung":
+            yield _row("    try", "--timeout 60, if a driver or torch is slow to start here")
     for note in choice.notes:
         yield _row("note", note)
 

@@ -157,9 +157,7 @@ def _unseen(row: Row, machine: Machine, runtime: Runtime) -> _Verdict:
     hidden = hider(row.backend, machine)
     if hidden is not None and not runtime.said.startswith("asking it"):
         return _Verdict(
-            None,
-            f"{runtime.label} does not show it; {hidden} is set",
-            f"unset {hidden.split('=')[0]}",
+            None, f"it is not shown while {hidden} is set", f"unset {hidden.partition('=')[0]}"
         )
     if runtime.said:
         return _Verdict(None, f"{runtime.label} cannot be used: {runtime.said}", row.remedy)
@@ -186,7 +184,7 @@ def _no_vulkan(card: Card, machine: Machine) -> _Verdict:
     hidden = hider("wgpu", machine)
     if hidden is not None:
         name = hidden.partition("=")[0]
-        return _Verdict(None, f"no Vulkan driver shows it; {hidden} is set", f"unset {name}")
+        return _Verdict(None, f"no Vulkan driver shows it while {hidden} is set", f"unset {name}")
     probe = machine.probes.get("wgpu")
     is_absent = probe is not None and probe.status == "absent"
     reason = probe.said if probe is not None and is_absent else "no Vulkan driver shows it"

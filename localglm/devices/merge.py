@@ -53,15 +53,18 @@ def machine_of(recording: Recording) -> Machine:
 def grouped(seen: Sequence[Sighting]) -> list[list[Sighting]]:
     """Return the sightings card by card."""
     groups: list[list[Sighting]] = []
-    for is_strong in (True, False):
-        for sighting in seen:
-            if (sighting.pci_address is not None) is is_strong:
-                _place(groups, sighting)
+    for sighting in sorted(seen, key=_weakness):
+        _place(groups, sighting)
     return groups
 
 
+def _weakness(sighting: Sighting) -> int:
+    """Order sightings: with an address, without one, and OpenGL, which has only names."""
+    return 2 if sighting.api == "opengl" else int(sighting.pci_address is None)
+
+
 def _place(groups: list[list[Sighting]], sighting: Sighting) -> None:
-    for test in (_same_address, _same_uuid, _same_chip):
+    for test in (_same_address, _same_uuid, _same_chip, _same_maker):
         fitting = [group for group in groups if any(test(one, sighting) for one in group)]
         # One API lists a card once: of several equal cards each takes one sighting.
         open_ = [g for g in fitting if all(one.api != sighting.api for one in g)]
@@ -93,8 +96,14 @@ def _same_chip(one: Sighting, other: Sighting) -> bool:
     return chips[0] == chips[1] if None not in chips else _plain(one.name) == _plain(other.name)
 
 
+def _same_maker(one: Sighting, other: Sighting) -> bool:
+    """Whether OpenGL may mean a card: it decorates names, and shows one card of a maker at most."""
+    is_open_gl = "opengl" in {one.api, other.api} and "software" not in {one.kind, other.kind}
+    return is_open_gl and one.vendor is not None and one.vendor == other.vendor
+
+
 def _plain(name: str) -> str:
-    words = name.lower().replace("(r)", "").replace("(tm)", "").split("(")[0].split()
+    words = name.lower().replace("(r)", "").replace("(tm)", "").split("(")[0].split("/")[0].split()
     return " ".join(word for word in words if word not in {"amd", "nvidia", "intel"})
 
 

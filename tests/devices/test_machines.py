@@ -132,13 +132,18 @@ def test_taking_device_0_would_be_wrong_where_the_processors_graphics_comes_firs
     assert runtime_index(choice.card, listed) == 1
 
 
-def test_an_index_is_looked_up_by_address_where_torch_counts_against_the_bus() -> None:
-    machine, expect = replayed("two-rtx-3090")
+@pytest.mark.parametrize("name", ["h200", "two-rtx-3090"])
+def test_an_index_is_looked_up_by_address(name: str) -> None:
+    machine, expect = replayed(name)
     listed = msgspec.convert(machine.probes["torch"].data, Torch)
     choice = choose(machine, BACKENDS)
     assert choice.card is not None
     assert runtime_index(choice.card, listed) == expect["index"]
-    assert choice.card.free_bytes == 20 << 30  # the first on the bus, not torch's first
+
+
+def test_free_memory_is_that_of_the_card_where_torch_counts_against_the_bus() -> None:
+    machine, _ = replayed("two-rtx-3090")
+    assert machine.cards[0].free_bytes == 20 << 30  # the first on the bus is torch's second
 
 
 @pytest.mark.parametrize("name", NAMES)
