@@ -77,23 +77,28 @@ LG_INLINE __m256i add_lanes8_joined(const __m256i *v) {
         add_fours(join256(v[0], v[4]), join256(v[1], v[5]), join256(v[2], v[6]), join256(v[3], v[7])));
 }
 
+/* The compiler would join how a value was made with how it is spread, into exchanges that take three times as long. */
+LG_INLINE __m512i as_it_is(__m512i v) {
+    __asm__("" : "+v"(v));
+    return v;
+}
+
 /* The 16-bit scales of weights 64 j .. 64 j + 63, each as often as it has pairs. */
-LG_INLINE __m512i scales_of_part(__m256i scale, int j) {
+LG_INLINE __m512i scales_of_part(__m512i all, int j) {
     const __m512i first = _mm512_inserti64x2(
         _mm512_inserti64x2(_mm512_inserti64x2(_mm512_castsi128_si512(_mm_set1_epi16(0x0100)),
                                               _mm_set1_epi16(0x1110), 1),
                            _mm_set1_epi16(0x0302), 2),
         _mm_set1_epi16(0x1312), 3);
     __m512i pick = _mm512_add_epi8(first, _mm512_set1_epi8((char)(4 * j)));
-    return _mm512_permutexvar_epi8(pick, _mm512_castsi256_si512(scale));
+    return _mm512_permutexvar_epi8(pick, all);
 }
 
 /* The 32-bit scales of groups 2 j and 2 j + 1, eight times each. */
-LG_INLINE __m512i wide_scales_of_part(__m256i scale, int j) {
-    __m256i wide = _mm256_cvtepi16_epi32(_mm256_castsi256_si128(scale));
+LG_INLINE __m512i wide_scales_of_part(__m512i all, int j) {
     const __m512i first = join256(_mm256_setzero_si256(), _mm256_set1_epi32(1));
     __m512i pick = _mm512_add_epi32(first, _mm512_set1_epi32(2 * j));
-    return _mm512_permutexvar_epi32(pick, _mm512_castsi256_si512(wide));
+    return _mm512_permutexvar_epi32(pick, all);
 }
 
 /* Written out: the compiler would take it apart into a product and a sum. */
@@ -125,10 +130,12 @@ LG_INLINE void multiply512(const uint8_t *block, const lg_pair512 *pair, int whi
         }
         if (flags & LG_HAS_MIN) m[t] = _mm256_madd_epi16(head->min, load256(x[t].sum + 16 * b));
     }
+    __m512i all = wide.centre == 128 ? _mm512_cvtepi16_epi32(head->scale) : _mm512_castsi256_si512(head->scale);
+    all = as_it_is(all);
 #pragma clang loop unroll(full)
     for (int j = 0; j < 4; j++) {
         __m512i u = part(block, pair, which, j);
-        __m512i scale = wide.centre == 128 ? wide_scales_of_part(head->scale, j) : scales_of_part(head->scale, j);
+        __m512i scale = wide.centre == 128 ? wide_scales_of_part(all, j) : scales_of_part(all, j);
         for (int t = 0; t < tokens; t++) {
             __m512i q = load512(x[t].q + 256 * b + 64 * j);
             if (wide.centre == 128) {
@@ -141,9 +148,12 @@ LG_INLINE void multiply512(const uint8_t *block, const lg_pair512 *pair, int whi
     }
 }
 
+/* Put together outside of the vector units, which are the ones waited for. */
 LG_INLINE __m256 eight_halves(const uint16_t *h) {
-    return _mm256_cvtph_ps(_mm_setr_epi16((short)h[0], (short)h[1], (short)h[2], (short)h[3], (short)h[4],
-                                          (short)h[5], (short)h[6], (short)h[7]));
+    uint64_t four[2] = {0, 0};
+#pragma clang loop unroll(full)
+    for (int k = 0; k < 8; k++) four[k / 4] |= (uint64_t)h[k] << (k % 4 * 16);
+    return _mm256_cvtph_ps(_mm_set_epi64x((long long)four[1], (long long)four[0]));
 }
 
 /* Blocks b .. b + 7 into the partials of each token. Everything is unrolled: the sums stay in registers. */

@@ -29,11 +29,6 @@
         return _mm512_add_epi8(w, _mm512_set1_epi8(64));                                             \
     }
 
-/* Every 32-bit lane shifted right, by one count in the low half and another in the high half. */
-LG_INLINE __m512i shift_halves(__m512i v, int low, int high) {
-    return _mm512_srlv_epi32(v, join256(_mm256_set1_epi32(low), _mm256_set1_epi32(high)));
-}
-
 /* Bit fields that start at bit `low` (`high`) of every byte, moved to bit `to`; the rest is mixed up. */
 LG_INLINE __m512i turn_halves(__m512i v, int low, int high, int to) {
     return _mm512_rolv_epi32(v, join256(_mm256_set1_epi32((to - low) & 31), _mm256_set1_epi32((to - high) & 31)));
@@ -52,8 +47,13 @@ LG_PAIR_OF_HEADS(q4_k)
 LG_PAIR_OF_HEADS(q5_k)
 LG_PAIR_OF_HEADS(q6_k)
 
+/* Bits of every byte moved by an 8 x 8 matrix for each half; byte 7 - i of a matrix says which make bit i. */
+LG_INLINE __m512i move_halves(__m512i v, long long low, long long high) {
+    return _mm512_gf2p8affine_epi64_epi8(v, join256(_mm256_set1_epi64x(low), _mm256_set1_epi64x(high)), 0);
+}
+
 LG_INLINE __m512i nibbles_of_halves(const uint8_t *p) {
-    return _mm512_and_si512(shift_halves(twice256(p), 0, 4), _mm512_set1_epi8(15));
+    return move_halves(twice256(p), 0x0102040800000000ll, 0x1020408000000000ll);
 }
 
 LG_INLINE __m512i part512_q4_k(const uint8_t *p, const lg_pair512 *pair, int which, int j) {
@@ -63,7 +63,8 @@ LG_INLINE __m512i part512_q4_k(const uint8_t *p, const lg_pair512 *pair, int whi
 
 LG_INLINE __m512i part512_q5_k(const uint8_t *p, const lg_pair512 *pair, int which, int j) {
     (void)pair, (void)which;
-    return or_masked(nibbles_of_halves(p + 48 + 32 * j), turn_halves(twice256(p + 16), 2 * j, 2 * j + 1, 4), 16);
+    __m512i fifth = move_halves(twice256(p + 16), 1ll << (24 + 2 * j), 1ll << (25 + 2 * j)); /* to bit 4 */
+    return _mm512_or_si512(nibbles_of_halves(p + 48 + 32 * j), fifth);
 }
 
 LG_INLINE __m512i part512_q6_k(const uint8_t *p, const lg_pair512 *pair, int which, int j) {

@@ -59,14 +59,6 @@ LG_INLINE __m256i add_lanes_of_pairs(const __m512i *s) {
         _mm512_add_epi32(_mm512_shuffle_i64x2(low, high, 0x44), _mm512_shuffle_i64x2(low, high, 0xee)));
 }
 
-/* Scale fields of eight blocks, put together outside of the vector units. */
-LG_INLINE __m256 halves_of_blocks(const uint8_t *block, int bytes) {
-    uint64_t four[2] = {0, 0};
-#pragma clang loop unroll(full)
-    for (int k = 0; k < 8; k++) four[k / 4] |= (uint64_t)lg_load16(block + k * bytes) << (k % 4 * 16);
-    return _mm256_cvtph_ps(_mm_set_epi64x((long long)four[1], (long long)four[0]));
-}
-
 /* Blocks b .. b + 7 into the partials of each token. */
 LG_INLINE void woven8(const uint8_t *row, int64_t b, const lg_row *x, __m256 *partials, int tokens,
                       lg_form256 form, int group, lg_woven_fn weave) {
@@ -82,7 +74,7 @@ LG_INLINE void woven8(const uint8_t *row, int64_t b, const lg_row *x, __m256 *pa
         multiply_woven(&w, x, b / 2 + k, pair_s, tokens, group);
         for (int t = 0; t < tokens; t++) s[t][k] = pair_s[t];
     }
-    __m256 d = _mm256_mul_ps(halves_of_blocks(block, form.bytes), _mm256_set1_ps(form.factor));
+    __m256 d = _mm256_mul_ps(halves_of_run(block, form.bytes, 0), _mm256_set1_ps(form.factor));
     for (int t = 0; t < tokens; t++) {
         __m256 dx = _mm256_loadu_ps(x[t].d + b);
         partials[t] = sum_super8(partials[t], _mm256_mul_ps(d, dx), add_lanes_of_pairs(s[t]));
