@@ -46,6 +46,8 @@ PREAMBLE = """\
  *                         bit 0 and its sign at bit 4, then rank and sign at bits 2 and 5
  *   lg_iq3xxs_weights[256], lg_iq3s_weights[256]  the same for 3-bit ranks: rank and sign at
  *                         bits 0 and 3, then 3 and 0, 0 and 4, 3 and 1
+ *   lg_iq3xxs_planes[512] the two low bits of these ranks at bits 0, 2, 4, 6 of a byte for all
+ *                         entries, then their third bits at the same places
  */
 #ifndef LG_TABLES_H
 #define LG_TABLES_H
@@ -117,6 +119,15 @@ _TWO_BITS = ((0, 4), (2, 5))
 _THREE_BITS = ((0, 3), (3, 0), (0, 4), (3, 1))
 
 
+def planes_of(grid: Array) -> Array:
+    """Return the 3-bit ranks of four values in two bytes: low two bits first, then third bits."""
+    ranks = np.searchsorted(np.unique(grid), grid)
+    planes = [
+        np.bitwise_or.reduce(part << np.arange(0, 8, 2), 1) for part in (ranks & 3, ranks >> 2)
+    ]
+    return np.concatenate(planes).astype(np.uint8)
+
+
 def render_header(tables: dict[str, Array]) -> str:
     """Return the text of the C header."""
     two, three, other = (tables[f"{name}_grid"] for name in ("iq2xxs", "iq3xxs", "iq3s"))
@@ -125,6 +136,7 @@ def render_header(tables: dict[str, Array]) -> str:
         "iq2xs_ranks": ranks_of(tables["iq2xs_grid"], _EIGHT),
         "iq2s_ranks": ranks_of(tables["iq2s_grid"], _EIGHT),
         "iq3xxs_ranks": ranks_of(three, _FOUR),
+        "iq3xxs_planes": planes_of(three),
         "iq3xxs_pairs": ranks_of(three, _TWO_AND_TWO),
         "iq3s_pairs": ranks_of(other, _TWO_AND_TWO),
         "two_bit_weights": weights_of(two, 2, _TWO_BITS),

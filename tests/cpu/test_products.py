@@ -85,6 +85,33 @@ def test_products_follow_the_contract_for_any_shape(kind, isa) -> None:
 
 @EVERY_ISA
 @EVERY_TYPE
+def test_many_tokens_and_rows_give_what_each_gives_alone(kind, isa) -> None:
+    # Several panels of rows, a panel that is not full, and more tokens than meet a block at once.
+    cols, tokens = 768, 135
+    weights = tame_weights(kind, (87,), cols)
+    x = activation_rows(tokens, cols)
+    with products(LIBRARY, isa, 2) as use:
+        together = use.matmul(kind, weights, x)[1]
+        alone = np.concatenate([use.matmul(kind, weights, x[t : t + 1])[1] for t in range(tokens)])
+    assert same(together, alone)
+    assert not same(together, np.roll(alone, 1, axis=1))
+
+
+@EVERY_ISA
+@EVERY_TYPE
+def test_the_largest_sums_stay_exact(kind, isa) -> None:
+    cols = 512
+    x = np.where(np.random.default_rng(2).random((9, cols)) < 0.5, -1, 1).astype(np.float32)
+    x[0], x[1] = 1, -1
+    for byte in (0x3F, 0x3B, 0x0F):
+        weights = np.full((17, kind.row_bytes(cols)), byte, np.uint8)
+        wanted = contract(kind, weights, x)
+        with products(LIBRARY, isa, 1) as use:
+            assert same(use.matmul(kind, weights, x)[1], wanted), byte
+
+
+@EVERY_ISA
+@EVERY_TYPE
 def test_products_repeat_the_conformance_vectors(kind, isa) -> None:
     stored, x = vectors(kind), conformance_activations()["x"].view(np.float32)
     with products(LIBRARY, isa, 2) as use:

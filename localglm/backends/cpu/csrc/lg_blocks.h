@@ -49,16 +49,17 @@ typedef void (*lg_quantise_fn)(const float *x, int64_t n, int8_t *q, float *d, i
 /* Fills woven and woven_sum, both at a multiple of 64; an odd last block is followed by one of zeros. */
 typedef void (*lg_weave_fn)(const int8_t *q, const int16_t *sum, int64_t blocks, int8_t *woven, int16_t *woven_sum);
 
-/* y[t][at + r] = row r . x[t] for count <= 16 neighbouring rows and any number of tokens. room has
- * lg_panel_bytes(n), at a multiple of 64. */
-typedef void (*lg_panel_fn)(const uint8_t *row, int64_t row_bytes, int count, int64_t n, const lg_row *x,
+/* y[t][at + r] = row r . x[t] for count neighbouring rows and any number of tokens. room is at a multiple
+ * of 64. */
+typedef void (*lg_panel_fn)(const uint8_t *row, int64_t row_bytes, int64_t count, int64_t n, const lg_row *x,
                             int64_t tokens, float *const *y, int64_t at, void *room);
 
-/* A type has eight, or else two and panel. */
+/* A type has eight, or else two and panel, which pays from panel_from tokens on. */
 typedef struct {
     lg_dot_fn one, two, four, eight;
     lg_decode_fn decode;
     lg_panel_fn panel;
+    int panel_from, panel_bytes; /* 0: lg_panel_bytes(n) */
 } lg_kernel;
 
 typedef struct {

@@ -94,16 +94,15 @@ void lg_acts_free(lg_acts *acts) {
     *acts = (lg_acts){NULL, NULL};
 }
 
-/* From this many tokens on, decoding rows into a panel pays for itself. */
-enum { PANEL_TOKENS = 5, PANEL_ROWS = 16 };
-
 static int takes_panels(const lg_weight *weight, int64_t tokens) {
-    return !weight->decode && weight->kernel->panel && tokens >= PANEL_TOKENS;
+    return !weight->decode && weight->kernel->panel && tokens >= weight->kernel->panel_from;
 }
 
 int64_t lg_scratch_bytes(const lg_weight *weight, int64_t tokens) {
     if (weight->decode) return weight->cols * (int64_t)sizeof(float);
-    return takes_panels(weight, tokens) ? lg_panel_bytes(weight->cols) : 0;
+    if (!takes_panels(weight, tokens)) return 0;
+    int bytes = weight->kernel->panel_bytes;
+    return bytes ? bytes : lg_panel_bytes(weight->cols);
 }
 
 int lg_scratch_init(lg_scratch *scratch, int64_t bytes, int threads) {
@@ -157,11 +156,7 @@ void lg_rows_times(const lg_weight *weight, int64_t first, int64_t count, const 
                    float *const *y, int64_t at, void *scratch) {
     const uint8_t *row = weight->data + first * weight->row_bytes;
     if (takes_panels(weight, tokens)) {
-        for (int64_t r = 0; r < count; r += PANEL_ROWS) {
-            int here = count - r < PANEL_ROWS ? (int)(count - r) : PANEL_ROWS;
-            weight->kernel->panel(row + r * weight->row_bytes, weight->row_bytes, here, weight->cols, x, tokens, y,
-                                  at + r, scratch);
-        }
+        weight->kernel->panel(row, weight->row_bytes, count, weight->cols, x, tokens, y, at, scratch);
         return;
     }
     if (!weight->decode) {
@@ -173,6 +168,8 @@ void lg_rows_times(const lg_weight *weight, int64_t first, int64_t count, const 
         stored_rows_times(weight->kernel, (const uint8_t *)scratch, 0, weight->cols, 1, x, tokens, y, at + r);
     }
 }
+
+enum { PANEL_ROWS = 16 }; /* a multiple of the rows of every panel */
 
 int64_t lg_chunk_rows(const lg_weight *weight, int64_t rows, int threads) {
     int64_t by_bytes = 262144 / weight->row_bytes, by_threads = rows / (4 * (int64_t)threads);

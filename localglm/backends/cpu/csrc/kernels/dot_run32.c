@@ -2,15 +2,11 @@
 #include "dot_run32_unpack.h"
 #include "dot_types.h"
 #if defined(LG_HAS_PANELS)
-#include "dot_k_avx512.h"
-#include "dot_panel_avx512.h"
+#include "dot_panel_k_avx512.h"
 #define DOT_RUN32(type, tokens) avx512_run32(row, n, x, y, tokens, form_##type, centre_##type, unpack512_##type)
-#define PANEL_RUN32(type)                                                                      \
-    avx512_run32_panel(row, row_bytes, count, n, x, tokens, y, at, room, form_##type, centre_##type, \
-                       unpack512_##type)
 #define PRODUCTS_RUN32(type, centre)                                                           \
     enum { centre_##type = centre };                                                           \
-    LG_DEFINE_PANELS(type, DOT_RUN32, PANEL_RUN32)
+    LG_DEFINE_SMALL(type, DOT_RUN32)
 #elif defined(__AVX2__)
 #include "dot_run32_avx2.h"
 #define DOT_RUN32(type, tokens) avx2_run32(row, n, x, y, tokens, form_##type, vector_##type)
@@ -54,3 +50,21 @@ RUN32_TYPE(q4_1, 0, 20, LG_HAS_MIN, 0)
 RUN32_TYPE(q5_0, 16, 22, LG_BIASED, 16)
 RUN32_TYPE(q5_1, 0, 24, LG_HAS_MIN, 0)
 RUN32_TYPE(iq4_nl, 128, 18, LG_SIGNED, 0)
+
+#if defined(LG_HAS_PANELS)
+#define PANELS_RUN32(type, times)                                                              \
+    void LG_NAME(panel_##type)(LG_PANEL_ARGUMENTS) {                                           \
+        lg_panel_source from = {row, row_bytes, n, count, 8 * form_##type.bytes, NULL};        \
+        avx512_panel(from, x, tokens, y, at, room, centre_##type, NULL, fill_##type, LG_NAME(times)); \
+    }
+#define PANELS_FROM_RUNS(type, times)                                                          \
+    LG_FILL_FROM_RUNS(type)                                                                    \
+    PANELS_RUN32(type, times)
+
+PANELS_RUN32(q8_0, times_run)
+PANELS_FROM_RUNS(q4_0, times_run)
+PANELS_FROM_RUNS(q4_1, times_run_min)
+PANELS_FROM_RUNS(q5_0, times_run)
+PANELS_FROM_RUNS(q5_1, times_run_min)
+PANELS_FROM_RUNS(iq4_nl, times_run)
+#endif

@@ -22,17 +22,23 @@ LG_INLINE void decode_super(const uint8_t *row, int64_t n, float *out, lg_form25
 #if defined(LG_HAS_PANELS)
 #define DOT_SUPER(type, tokens)                                                                \
     avx512_super(row, n, x, y, tokens, form_##type, wide_##type, pair_##type, part512_##type)
-#define PANEL_SUPER(type)                                                                      \
-    avx512_super_panel(row, row_bytes, count, n, x, tokens, y, at, room, form_##type, wide_##type, pair_##type, \
-                       part512_##type)
 #define PRODUCTS_SUPER(type, ...)                                                              \
     static const lg_form512 wide_##type = {__VA_ARGS__};                                       \
-    LG_DEFINE_PANELS(type, DOT_SUPER, PANEL_SUPER)
+    LG_DEFINE_SMALL(type, DOT_SUPER)
 #define DOT_WOVEN(type, tokens)                                                                \
     avx512_woven(row, n, x, y, tokens, form_##type, wide_##type.group, weave_##type)
 #define PRODUCTS_WOVEN(type, ...)                                                              \
     static const lg_form512 wide_##type = {__VA_ARGS__};                                       \
-    LG_DEFINE_PANELS(type, DOT_WOVEN, PANEL_SUPER)
+    LG_DEFINE_SMALL(type, DOT_WOVEN)
+/* Panels of a type whose fill_TYPE is known: what is added to each weight, the product (dot_panel.h). */
+#define PANELS_SUPER(type, centre, times)                                                      \
+    void LG_NAME(panel_##type)(LG_PANEL_ARGUMENTS) {                                           \
+        lg_panel_source from = {row, row_bytes, n, count, form_##type.bytes, NULL};            \
+        avx512_panel(from, x, tokens, y, at, room, centre, fill_##type, NULL, LG_NAME(times)); \
+    }
+#define PANELS_FROM_ROWS(type, times)                                                          \
+    LG_FILL_FROM_ROWS(type)                                                                    \
+    PANELS_SUPER(type, wide_##type.centre, times)
 #elif defined(__AVX2__)
 #define DOT_SUPER(type, tokens) avx2_super(row, n, x, y, tokens, form_##type, head_##type, part_##type)
 #elif defined(LG_HAS_NEON)

@@ -7,13 +7,14 @@
 
 #if defined(__AVX512VNNI__) && defined(__AVX512VBMI__) && defined(__GFNI__)
 #define LG_HAS_PANELS 1
+enum { LG_PANEL_BYTES = 76 * 1024 };
 #elif defined(__ARM_FEATURE_DOTPROD)
 #define LG_HAS_NEON 1
 #endif
 
 #define LG_DOT_ARGUMENTS const uint8_t *row, int64_t n, const lg_row *x, float *y
 #define LG_PANEL_ARGUMENTS                                                                     \
-    const uint8_t *row, int64_t row_bytes, int count, int64_t n, const lg_row *x, int64_t tokens, \
+    const uint8_t *row, int64_t row_bytes, int64_t count, int64_t n, const lg_row *x, int64_t tokens, \
         float *const *y, int64_t at, void *room
 
 #define LG_DECLARE(type)                                                                       \
@@ -32,10 +33,13 @@
 
 /* The same for types with panels; panel(type) is what the product of a panel does. */
 #define LG_DEFINE_PANELS(type, dot, panel)                                                     \
+    LG_DEFINE_SMALL(type, dot)                                                                 \
+    void LG_NAME(panel_##type)(LG_PANEL_ARGUMENTS) { panel(type); }
+
+#define LG_DEFINE_SMALL(type, dot)                                                             \
     void LG_NAME(one_##type)(LG_DOT_ARGUMENTS) { dot(type, 1); }                               \
     void LG_NAME(two_##type)(LG_DOT_ARGUMENTS) { dot(type, 2); }                               \
-    void LG_NAME(four_##type)(LG_DOT_ARGUMENTS) { dot(type, 4); }                              \
-    void LG_NAME(panel_##type)(LG_PANEL_ARGUMENTS) { panel(type); }
+    void LG_NAME(four_##type)(LG_DOT_ARGUMENTS) { dot(type, 4); }
 
 LG_DECLARE(f32)
 LG_DECLARE(f16)
