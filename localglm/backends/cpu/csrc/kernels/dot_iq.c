@@ -7,6 +7,7 @@
 #include "dot_panel_iq_avx512.h"
 #elif defined(__AVX2__)
 #include "dot_iq_avx2.h"
+#include "dot_panel_fill_avx2.h"
 #elif defined(LG_HAS_NEON)
 #include "dot_iq_neon.h"
 #include "dot_panel_neon.h"

@@ -5,6 +5,7 @@
 #include "dot_panel_k_avx512.h"
 #elif defined(__AVX2__)
 #include "dot_k_avx2.h"
+#include "dot_panel_fill_avx2.h"
 #elif defined(LG_HAS_NEON)
 #include "dot_k_neon.h"
 #include "dot_panel_neon.h"

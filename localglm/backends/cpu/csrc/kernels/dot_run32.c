@@ -8,8 +8,12 @@
     enum { centre_##type = centre };                                                           \
     LG_DEFINE_SMALL(type, DOT_RUN32)
 #elif defined(__AVX2__)
+#include "dot_panel_fill_avx2.h"
 #include "dot_run32_avx2.h"
 #define DOT_RUN32(type, tokens) avx2_run32(row, n, x, y, tokens, form_##type, vector_##type)
+#define PANEL_RUN32(type)                                                                      \
+    avx2_run32_panel(row, row_bytes, count, n, x, tokens, y, at, room, form_##type, vector_##type)
+#define PRODUCTS_RUN32(type, centre) LG_DEFINE_PANELS(type, DOT_RUN32, PANEL_RUN32)
 #elif defined(LG_HAS_NEON)
 #include "dot_run32_neon.h"
 #include "dot_panel_neon.h"

@@ -39,8 +39,14 @@ LG_INLINE void decode_super(const uint8_t *row, int64_t n, float *out, lg_form25
 #define PANELS_FROM_ROWS(type, times)                                                          \
     LG_FILL_FROM_ROWS(type)                                                                    \
     PANELS_SUPER(type, wide_##type.centre, times)
-#elif defined(__AVX2__)
+#elif defined(LG_HAS_OCTETS)
 #define DOT_SUPER(type, tokens) avx2_super(row, n, x, y, tokens, form_##type, head_##type, part_##type)
+#define PANEL_SUPER(type)                                                                      \
+    avx2_super_panel(row, row_bytes, count, n, x, tokens, y, at, room, form_##type, octet_##type, head_##type, \
+                     part_##type)
+#define PRODUCTS_SUPER(type, centre512, group)                                                 \
+    static const lg_octet_type octet_##type = {group, adds_##type, centre_##type};             \
+    LG_DEFINE_PANELS(type, DOT_SUPER, PANEL_SUPER)
 #elif defined(LG_HAS_NEON)
 #define DOT_SUPER(type, tokens) \
     neon_super(row, n, x, y, tokens, form_##type, group_##type, head_##type, part_##type)

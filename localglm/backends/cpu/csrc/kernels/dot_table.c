@@ -13,7 +13,7 @@
 #else
 #define PANEL_FROM(from) .panel_from = 5
 #endif
-#if defined(LG_HAS_PANELS) || defined(LG_HAS_NEON)
+#if defined(LG_HAS_PANELS) || defined(LG_HAS_NEON) || defined(LG_HAS_OCTETS)
 #define ENTRY(type, from)                                                                      \
     {.one = LG_NAME(one_##type),                                                               \
      .two = LG_NAME(two_##type),                                                               \

@@ -8,6 +8,8 @@
 #if defined(__AVX512VNNI__) && defined(__AVX512VBMI__) && defined(__GFNI__)
 #define LG_HAS_PANELS 1
 enum { LG_PANEL_BYTES = 76 * 1024 };
+#elif defined(__AVX2__)
+#define LG_HAS_OCTETS 1
 #elif defined(__ARM_FEATURE_DOTPROD)
 #define LG_HAS_NEON 1
 #endif
