@@ -97,7 +97,6 @@ LG_INLINE const uint8_t *octet_row(const uint8_t *row, int64_t row_bytes, int r,
     return row + (r < count ? r : count - 1) * row_bytes;
 }
 
-/* The next row's block is fetched ahead of use, as all eight are read in turn. */
 LG_INLINE void fill_octet(const uint8_t *row, int64_t row_bytes, int count, int64_t blocks, lg_octet_block *out,
                           lg_form256 form, lg_octet_type type, lg_head_fn read_head, lg_part_fn part) {
     lg_octet_rows rows;
@@ -112,16 +111,37 @@ LG_INLINE void fill_octet(const uint8_t *row, int64_t row_bytes, int count, int6
     }
 }
 
+/* Types that take many operations a step are faster unpacked for one tile of 6 to 8 tokens than decoded. */
+LG_INLINE int takes_tile(lg_octet_type type, int64_t tokens) {
+    return type.adds < 4 && tokens > LG_TILE - 3 && tokens <= LG_TILE;
+}
+
+/* Places a tile has to spare repeat its last token. */
+LG_INLINE void rows_of_tile(const uint8_t *row, int64_t row_bytes, int64_t count, int64_t n, const lg_row *x,
+                            int64_t tokens, float *const *y, int64_t at, lg_dot_fn tile) {
+    lg_row places[LG_TILE];
+    float out[LG_TILE];
+    for (int t = 0; t < LG_TILE; t++) places[t] = x[t < tokens ? t : tokens - 1];
+    for (int64_t r = 0; r < count; r++) {
+        tile(row + r * row_bytes, n, places, out);
+        for (int64_t t = 0; t < tokens; t++) y[t][at + r] = out[t];
+    }
+}
+
 LG_INLINE void avx2_super_panel(const uint8_t *row, int64_t row_bytes, int64_t count, int64_t n, const lg_row *x,
                                 int64_t tokens, float *const *y, int64_t at, void *room, lg_form256 form,
-                                lg_octet_type type, lg_head_fn read_head, lg_part_fn part) {
+                                lg_octet_type type, lg_dot_fn tile, lg_head_fn read_head, lg_part_fn part) {
     const int64_t blocks = n / 256;
     lg_octet_block *panel = room;
     const lg_octet_form told = {.panel = panel, .blocks = blocks, .group = type.group, .adds = type.adds,
                                 .wide = (form.flags & LG_SIGNED) && !type.centre, .has_min = form.flags & LG_HAS_MIN,
                                 .sums = (int16_t *)(void *)(panel + blocks)};
-    for (int r = 0; r < count; r += LG_OCTET) {
-        int here = count - r < LG_OCTET ? count - r : LG_OCTET;
+    if (takes_tile(type, tokens)) {
+        rows_of_tile(row, row_bytes, count, n, x, tokens, y, at, tile);
+        return;
+    }
+    for (int64_t r = 0; r < count; r += LG_OCTET) {
+        int here = count - r < LG_OCTET ? (int)(count - r) : LG_OCTET;
         fill_octet(row + r * row_bytes, row_bytes, here, blocks, panel, form, type, read_head, part);
         LG_NAME(octet_super)(&told, here, x, tokens, y, at + r);
     }
@@ -161,8 +181,8 @@ LG_INLINE void avx2_run32_panel(const uint8_t *row, int64_t row_bytes, int64_t c
     const lg_octet_form told = {.panel = panel, .blocks = runs, .wide = form.flags & LG_SIGNED,
                                 .has_min = form.flags & LG_HAS_MIN,
                                 .centre = form.flags & LG_BIASED ? form.centre : 0};
-    for (int r = 0; r < count; r += LG_OCTET) {
-        int here = count - r < LG_OCTET ? count - r : LG_OCTET;
+    for (int64_t r = 0; r < count; r += LG_OCTET) {
+        int here = count - r < LG_OCTET ? (int)(count - r) : LG_OCTET;
         for (int64_t k = 0; k < runs; k++)
             fill_octet_run(row + r * row_bytes, row_bytes, here, k, n / 32, panel + k, form, unpack);
         LG_NAME(octet_run32)(&told, here, x, tokens, y, at + r);

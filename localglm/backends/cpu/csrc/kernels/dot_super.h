@@ -42,10 +42,11 @@ LG_INLINE void decode_super(const uint8_t *row, int64_t n, float *out, lg_form25
 #elif defined(LG_HAS_OCTETS)
 #define DOT_SUPER(type, tokens) avx2_super(row, n, x, y, tokens, form_##type, head_##type, part_##type)
 #define PANEL_SUPER(type)                                                                      \
-    avx2_super_panel(row, row_bytes, count, n, x, tokens, y, at, room, form_##type, octet_##type, head_##type, \
-                     part_##type)
+    avx2_super_panel(row, row_bytes, count, n, x, tokens, y, at, room, form_##type, octet_##type, tile_##type, \
+                     head_##type, part_##type)
 #define PRODUCTS_SUPER(type, centre512, group)                                                 \
     static const lg_octet_type octet_##type = {group, adds_##type, centre_##type};             \
+    static void tile_##type(LG_DOT_ARGUMENTS) { DOT_SUPER(type, 8); }                          \
     LG_DEFINE_PANELS(type, DOT_SUPER, PANEL_SUPER)
 #elif defined(LG_HAS_NEON)
 #define DOT_SUPER(type, tokens) \
