@@ -34,17 +34,6 @@ typedef __m512i (*lg_part_fn512)(const uint8_t *block, const lg_pair512 *pair, i
 /* 64 weights of two 32-value blocks. */
 typedef __m512i (*lg_unpack512)(const uint8_t *first, const uint8_t *second);
 
-/* Rows are fetched ahead in two steps: from memory two pages ahead, because the processor's own prefetching stops at
- * the end of a page, into the second cache, which has more requests under way than the first; then near their use. */
-enum { FAR_BYTES = 8192, NEAR_BYTES = 2048 };
-
-LG_INLINE void fetch_far_and_near(const uint8_t *block, int bytes) {
-    for (int at = 0; at < bytes; at += 64) {
-        _mm_prefetch((const char *)block + FAR_BYTES + at, _MM_HINT_T1);
-        _mm_prefetch((const char *)block + NEAR_BYTES + at, _MM_HINT_T0);
-    }
-}
-
 LG_INLINE __m512i load512(const void *p) { return _mm512_loadu_si512(p); }
 LG_INLINE __m512i twice256(const void *p) { return _mm512_broadcast_i64x4(load256(p)); }
 
