@@ -179,14 +179,18 @@ LG_INLINE void clear_partials(lg_panel_room *room, int64_t tokens) {
     for (int j = 0; j < 8; j++) memset(room->partials[j], 0, (size_t)tokens * sizeof room->partials[j][0]);
 }
 
-/* The start of a row of the next panel, from where on the processor follows by itself. More than this keeps the
- * reads of this panel waiting. */
-enum { LG_FETCHED = 256 };
+/* Blocks from a fetch to its use: fewer come too late, more are followed worse by the processor. */
+enum { LG_AHEAD = 4 };
 
+/* The block LG_AHEAD after this one, of the next panel where the rows end. */
 LG_INLINE void fetch_next(const lg_panel_source *from, int64_t b) {
-    if (b >= LG_PANEL_ROWS) return;
-    const uint8_t *next = from->next + b * from->row_bytes;
-    for (int at = 0; at < LG_FETCHED; at += 64) _mm_prefetch((const char *)next + at, _MM_HINT_T1);
+    const int64_t blocks = (from->n + 255) / 256, at = b + LG_AHEAD;
+    const uint8_t *rows = at < blocks ? from->row + at * from->bytes : from->next + (at - blocks) * from->bytes;
+#pragma clang loop unroll(disable)
+    for (int r = 0; r < LG_PANEL_ROWS; r++, rows += from->row_bytes)
+#pragma clang loop unroll(full)
+        for (int line = 0; line < (from->bytes + 32) / 64; line++)
+            _mm_prefetch((const char *)rows + 64 * line, _MM_HINT_T1);
 }
 
 LG_INLINE void panel_slab(const lg_panel_source *from, const lg_row *x, int64_t tokens, void *memory, int centre,
