@@ -16,7 +16,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from localglm.arrays import U8
+from localglm.backends.base import FusedOps
 from localglm.engine.devices import DeviceChoice, opened
 from localglm.gguf import ModelFile, open_model
 from localglm.model.graph import Model
@@ -55,6 +56,13 @@ class Timed:
     device: Any
     tallies: dict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
 
+    @property
+    def fused(self) -> FusedOps:
+        """Runs of ops the device does in one go, timed as well."""
+        runs = self.device.fused
+        have = [f.name for f in fields(runs) if getattr(runs, f.name) is not None]
+        return FusedOps(**{name: self._timed(name, getattr(runs, name)) for name in have})
+
     def __getattr__(self, name: str) -> Any:
         """Return the device's method, timed."""
         method = getattr(self.device, name)
@@ -79,8 +87,10 @@ def weight_bytes(op: str, arguments: tuple[Any, ...]) -> int:
         held, _, ids, _ = arguments
         one = sum(int(s.data.nbytes) // int(s.shape[0]) for s in held.stacks)
         return one * len(np.unique(ids))
-    if op == "matmuls":
+    if op == "products":
         return sum(int(weight.data.nbytes) for weight in arguments[0])
+    if op == "gated_ffn":
+        return sum(int(weight.data.nbytes) for weight in arguments[:3])
     named = {"matmul": 0, "head_matmul": 0, "hyper_pre": 1}
     return int(arguments[named[op]].data.nbytes) if op in named else 0
 

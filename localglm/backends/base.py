@@ -271,12 +271,54 @@ class Ops(Protocol):
         """Add rows [t, x, d] times weights [t, x] in rank order, then shared [t, d] -> [t, d]."""
 
 
+class Products(Protocol):
+    """``matmul`` of several weights with the same x [t, in] -> one [t, out] each."""
+
+    def __call__(self, weights: Sequence[Matrix], x: Buffer) -> tuple[Buffer, ...]:
+        """Return the products in the order of the weights."""
+
+
+class GatedFfn(Protocol):
+    """down(swiglu(gate x, up x, limit)): x [t, d] -> [t, d]."""
+
+    def __call__(
+        self, gate: Matrix, up: Matrix, down: Matrix, x: Buffer, limit: float | None
+    ) -> Buffer:
+        """Return the output of the down product."""
+
+
+class ConvScan(Protocol):
+    """``short_conv`` of query, key and value, then ``kda_scan``: raw rows [t, h*k] -> [t, h, v]."""
+
+    def __call__(
+        self, raw: tuple[Buffer, Buffer, Buffer], filters: tuple[Buffer, Buffer, Buffer],
+        windows: tuple[Buffer, Buffer, Buffer], decay: Buffer, beta: Buffer, state: Buffer,
+    ) -> Buffer:  # fmt: skip
+        """Return the output of the scan; ``windows`` and ``state`` are updated in place."""
+
+
+@dataclass(frozen=True, slots=True)
+class FusedOps:
+    """Runs of ops a device does in one go, None where it does them one by one.
+
+    ``model.runs`` states each run; a fused op gives its bits.
+    """
+
+    products: Products | None = None
+    gated_ffn: GatedFfn | None = None
+    conv_scan: ConvScan | None = None
+
+
 class Device(Ops, Protocol):
     """Memory of one device and the ops that run on it."""
 
     @property
     def name(self) -> str:
         """Backend name shown to the user."""
+
+    @property
+    def fused(self) -> FusedOps:
+        """Runs of ops this device does in one go."""
 
     def matrix(self, stored: StoredMatrix) -> Matrix:
         """Make a weight available without changing its bytes."""

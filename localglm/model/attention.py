@@ -11,6 +11,7 @@ from localglm.model.geometry import Geometry
 from localglm.model.journal import Journal, KdaRows, MlaRows, scan_kda
 from localglm.model.layer_state import KdaState, MlaState
 from localglm.model.probe import Probe
+from localglm.model.runs import conv_scan_parts, products
 from localglm.model.weights import IndexerWeights, KdaWeights, MlaWeights
 
 
@@ -35,27 +36,41 @@ class Pass:
 
 def kda(run: Pass, index: int, w: KdaWeights, state: KdaState, x: Buffer) -> Buffer:
     """Linear attention with a decaying matrix per head; token by token, in prompts too."""
-    dev, g, put = run.device, run.geometry, run.probe.record
-    heads, width, name = g.kda.heads, g.kda.head_width, f"l{index}."
-    decay_raw = dev.matmul(w.decay_up, dev.matmul(w.decay_down, x))
+    dev, g = run.device, run.geometry
+    query, key, value, decay_low, gate_low, beta = products(
+        dev, (w.query, w.key, w.value, w.decay_down, w.gate_down, w.beta), x
+    )
+    decay_raw = dev.matmul(w.decay_up, decay_low)
     rows = KdaRows(
-        dev.matmul(w.query, x),
-        dev.matmul(w.key, x),
-        dev.matmul(w.value, x),
+        query,
+        key,
+        value,
         dev.kda_decay(decay_raw, w.decay_bias, w.decay_rate, g.kda.gate_lower_bound),
-        dev.sigmoid(dev.matmul(w.beta, x)),
+        dev.sigmoid(beta),
         (w.filter_query, w.filter_key, w.filter_value),
     )
     if run.journal is not None:
         run.journal.add(index, rows)
-    q, k, v, out = scan_kda(dev, state, rows)
-    for key, value in (("q", q), ("k", k), ("v", v), ("o", out)):
-        put(f"{name}kda_{key}", value)
-    put(f"{name}kda_g", rows.decay)
-    put(f"{name}kda_beta", rows.beta)
-    gate = dev.reshape(dev.matmul(w.gate_up, dev.matmul(w.gate_down, x)), out.shape)
+    out = (
+        _watched_scan(run, index, state, rows)
+        if run.probe.is_watching
+        else scan_kda(dev, state, rows)
+    )
+    gate = dev.reshape(dev.matmul(w.gate_up, gate_low), out.shape)
     gated = dev.gated_norm(out, w.norm, gate, g.norm_epsilon)
-    return dev.matmul(w.output, dev.reshape(gated, (run.count, heads * width)))
+    width = g.kda.heads * g.kda.head_width
+    return dev.matmul(w.output, dev.reshape(gated, (run.count, width)))
+
+
+def _watched_scan(run: Pass, index: int, state: KdaState, rows: KdaRows) -> Buffer:
+    """Advance the state op by op, and show the probe what lies between."""
+    q, k, v, out = conv_scan_parts(
+        run.device, rows.raw, rows.filters, state.windows, rows.decay, rows.beta, state.matrix
+    )
+    seen = {"q": q, "k": k, "v": v, "o": out, "g": rows.decay, "beta": rows.beta}
+    for name, value in seen.items():
+        run.probe.record(f"l{index}.kda_{name}", value)
+    return out
 
 
 def mla(
@@ -68,11 +83,17 @@ def mla(
     """
     dev, g, t = run.device, run.geometry, run.count
     m = g.mla
-    low = dev.rms_norm(dev.matmul(w.query_down, x), w.query_norm, g.norm_epsilon)
+    ix = w.indexer
+    low_raw, latent_raw, key_raw, gates = products(
+        dev, (w.query_down, w.latent_down, ix.key, ix.gate), x
+    )
+    low = dev.rms_norm(low_raw, w.query_norm, g.norm_epsilon)
     run.probe.record(f"{name}q_resid", low)
-    latents = dev.rms_norm(dev.matmul(w.latent_down, x), w.latent_norm, g.norm_epsilon)
+    latents = dev.rms_norm(latent_raw, w.latent_norm, g.norm_epsilon)
     state.latents.append(latents)
-    chosen = _index(run, name, w.indexer, state, x, low, latents, index)
+    keys = dev.layer_norm(key_raw, ix.key_norm_weight, ix.key_norm_bias, g.layer_norm_epsilon)
+    rows = MlaRows(latents, keys, gates, ix.slot_bias)
+    chosen = _index(run, name, ix, state, x, low, rows, index)
     cells = _forced_cells(run, name) or cells or chosen
     run.probe.record_cells(f"{name}idx_selected", cells)
     query = dev.reshape(dev.matmul(w.query_up, low), (t, m.heads, m.key_width))
@@ -84,19 +105,15 @@ def mla(
 
 def _index(
     run: Pass, name: str, w: IndexerWeights, state: MlaState, x: Buffer, low: Buffer,
-    latents: Buffer, index: int,
+    rows: MlaRows, index: int,
 ) -> Cells:  # fmt: skip
     """Feed the indexer's caches from the first token on, then choose the cells."""
-    dev, g, ix = run.device, run.geometry, run.geometry.indexer
-    keys = dev.layer_norm(
-        dev.matmul(w.key, x), w.key_norm_weight, w.key_norm_bias, g.layer_norm_epsilon
-    )
-    gates = dev.matmul(w.gate, x)
-    run.probe.record(f"{name}idx_k", keys)
-    run.probe.record(f"{name}idx_gate", gates)
+    dev, ix = run.device, run.geometry.indexer
+    run.probe.record(f"{name}idx_k", rows.keys)
+    run.probe.record(f"{name}idx_gate", rows.gates)
     if run.journal is not None:
-        run.journal.add(index, MlaRows(latents, keys, gates, w.slot_bias))
-    state.append_indexer(keys, gates, w.slot_bias)
+        run.journal.add(index, rows)
+    state.append_indexer(rows.keys, rows.gates, rows.slot_bias)
     complete = (run.first + run.count) // ix.pool
     keeps_all = complete <= ix.pools_kept and ix.select_tail
     if keeps_all and not run.probe.is_watching:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from localglm.backends.base import Buffer
 from localglm.model.attention import Pass
 from localglm.model.geometry import LayerGeometry
+from localglm.model.runs import gated_ffn
 from localglm.model.weights import FfnWeights, MoeWeights
 
 
@@ -37,5 +38,4 @@ def feed_forward(
 
 def swiglu(run: Pass, w: FfnWeights, x: Buffer, limit: float | None) -> Buffer:
     """down(silu(min(gate x, limit)) * clip(up x, -limit, limit)): x [t, d] -> [t, d]."""
-    dev = run.device
-    return dev.matmul(w.down, dev.swiglu(dev.matmul(w.gate, x), dev.matmul(w.up, x), limit))
+    return gated_ffn(run.device, w.gate, w.up, w.down, x, limit)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from localglm.backends.base import Buffer, Device
 from localglm.model.layer_state import KdaState, MlaState
+from localglm.model.runs import Triple, conv_scan
 
 if TYPE_CHECKING:
     from localglm.model.state import Snapshot
@@ -36,6 +37,11 @@ class KdaRows:
     def count(self) -> int:
         """Tokens in the chunk."""
         return self.beta.shape[0]
+
+    @property
+    def raw(self) -> Triple:
+        """Query, key and value rows."""
+        return self.query, self.key, self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +86,11 @@ class Journal:
                     state.append_indexer(rows.keys, rows.gates, rows.slot_bias)
 
 
-def scan_kda(device: Device, state: KdaState, rows: KdaRows) -> tuple[Buffer, ...]:
-    """Advance a KDA state over a chunk; return convolved query, key, value and the scan output.
-
-    Shapes: query, key, value and output [t, h, k].
-    """
-    heads, width = state.matrix.shape[0], state.matrix.shape[1]
-    shape = (rows.count, heads, width)
-    raw = (rows.query, rows.key, rows.value)
-    windows = (state.window_query, state.window_key, state.window_value)
-    q, k, v = (
-        device.reshape(device.short_conv(r, f, w), shape)
-        for r, f, w in zip(raw, rows.filters, windows, strict=True)
+def scan_kda(device: Device, state: KdaState, rows: KdaRows) -> Buffer:
+    """Advance a KDA state over a chunk; return the output of the scan [t, h, v]."""
+    return conv_scan(
+        device, rows.raw, rows.filters, state.windows, rows.decay, rows.beta, state.matrix
     )
-    return q, k, v, device.kda_scan(q, k, v, rows.decay, rows.beta, state.matrix)
 
 
 def _first(device: Device, chunks: list[KdaRows | MlaRows], tokens: int) -> list[KdaRows | MlaRows]:

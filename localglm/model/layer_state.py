@@ -35,6 +35,11 @@ class KdaState:
             device.alloc((kda.heads, kda.head_width, kda.head_width)),
         )
 
+    @property
+    def windows(self) -> tuple[Buffer, Buffer, Buffer]:
+        """Windows of query, key and value."""
+        return self.window_query, self.window_key, self.window_value
+
     def buffers(self) -> tuple[Buffer, ...]:
         """Return every buffer, in a fixed order."""
         return (self.window_query, self.window_key, self.window_value, self.matrix)

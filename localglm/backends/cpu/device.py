@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from localglm.backends.base import MemoryReport
+from localglm.backends.base import FusedOps, MemoryReport
 from localglm.backends.cpu.boundary import (
     DTYPES,
     CpuMatrix,
@@ -56,6 +56,11 @@ class CpuDevice(ProductOps, ExpertOps, RowOps, HyperOps, KdaOps, LatentOps, Rout
     def name(self) -> str:
         """Backend name shown to the user."""
         return "cpu"
+
+    @property
+    def fused(self) -> FusedOps:
+        """Runs of ops the library does in one call."""
+        return FusedOps(self.products, self.gated_ffn)
 
     @property
     def isa(self) -> str:

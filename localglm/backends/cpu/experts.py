@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from localglm.backends.cpu.boundary import CpuMatrix, floats, indices, require
+from localglm.backends.cpu.boundary import CpuMatrix, floats, indices, require, stored
 from localglm.errors import ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from localglm.arrays import F32, I32, U64
-    from localglm.backends.base import Buffer, ExpertHome, Experts, LentExpert, StoredExperts
+    from localglm.backends.base import (
+        Buffer,
+        ExpertHome,
+        Experts,
+        LentExpert,
+        Matrix,
+        StoredExperts,
+    )
     from localglm.backends.cpu.library import Native
     from localglm.backends.cpu.results import Results
 
@@ -79,15 +86,18 @@ class CpuExperts:
                 addresses[row, one.expert] = part.ctypes.data
         return addresses
 
-    def described(self, addresses: U64, limit: float | None) -> _Experts:
-        """Return what C reads; ``addresses`` must outlive it."""
-        experts, f, d = self.stacks[0].shape
-        at, step = addresses.ctypes.data, addresses.strides[0]
-        return _Experts(
-            at, at + step, at + 2 * step,
-            *(side.type.value.ggml_id for side in self.stacks),
-            limit is not None, experts, d, f, limit or 0.0,
-        )  # fmt: skip
+
+def described(
+    sides: tuple[CpuMatrix, CpuMatrix, CpuMatrix], addresses: U64, shape: tuple[int, ...],
+    limit: float | None,
+) -> _Experts:  # fmt: skip
+    """Return what C reads of experts of ``shape`` (count, f, d); ``addresses`` must outlive it."""
+    experts, f, d = shape
+    at, step = addresses.ctypes.data, addresses.strides[0]
+    return _Experts(
+        at, at + step, at + 2 * step, *(side.type.value.ggml_id for side in sides),
+        limit is not None, experts, d, f, limit or 0.0,
+    )  # fmt: skip
 
 
 class ExpertOps:
@@ -121,10 +131,28 @@ class ExpertOps:
             self._run(held, held.holding(some), rows, chosen, limit, out)
         return out
 
+    def gated_ffn(
+        self, gate: Matrix, up: Matrix, down: Matrix, x: Buffer, limit: float | None
+    ) -> Buffer:
+        """Clamped SwiGLU of one feed-forward, which is an expert every token chooses."""
+        g, u, w = stored(gate, 2), stored(up, 2), stored(down, 2)
+        f, d = g.shape
+        require(u.shape == g.shape and w.shape == (d, f), f"{g.name}: not one feed-forward")
+        rows = floats("gated_ffn x", x, None, d)
+        addresses = np.array(((g.address,), (u.address,), (w.address,)), np.uint64)
+        layer = described((g, u, w), addresses, (1, f, d), limit)
+        chosen = np.zeros((len(rows), 1), np.int32)
+        out = self._results.empty((len(rows), d))
+        self._native.run(
+            "lg_expert_ffn", self._exact, ctypes.addressof(layer), rows.ctypes.data,
+            chosen.ctypes.data, *chosen.shape, out.ctypes.data,
+        )  # fmt: skip
+        return out
+
     def _run(
         self, held: CpuExperts, addresses: U64, x: F32, ids: I32, limit: float | None, out: F32
     ) -> None:
-        layer = held.described(addresses, limit)
+        layer = described(held.stacks, addresses, held.stacks[0].shape, limit)
         self._native.run(
             "lg_expert_ffn", self._exact, ctypes.addressof(layer), x.ctypes.data,
             ids.ctypes.data, *ids.shape, out.ctypes.data,

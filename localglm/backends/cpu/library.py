@@ -34,6 +34,7 @@ _ACCESS_VIOLATION = 0xC0000005
 _OPS = {
     "lg_embed": "ipllplp",
     "lg_matmul": "iipllplp",
+    "lg_matmuls": "ipllpl",
     "lg_head_matmul": "iiplllplp",
     "lg_expert_ffn": "ipppllp",
     "lg_swiglu": "ppplif",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import ctypes
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -15,6 +16,17 @@ if TYPE_CHECKING:
     from localglm.backends.base import Buffer, Matrix
     from localglm.backends.cpu.library import Native
     from localglm.backends.cpu.results import Results
+
+
+class _Product(ctypes.Structure):
+    """``lg_product`` of csrc/lg_products.h."""
+
+    _fields_: ClassVar = [
+        ("w", ctypes.c_void_p),
+        ("y", ctypes.c_void_p),
+        ("rows", ctypes.c_int64),
+        ("type", ctypes.c_int32),
+    ]
 
 
 def _id(matrix: CpuMatrix) -> int:
@@ -51,6 +63,25 @@ class ProductOps:
             rows.ctypes.data, len(rows), out.ctypes.data,
         )  # fmt: skip
         return out
+
+    def products(self, weights: Sequence[Matrix], x: Buffer) -> tuple[Buffer, ...]:
+        """Multiply the same x [t, in] by several weights [out, in] -> one [t, out] each."""
+        held = [stored(weight, 2) for weight in weights]
+        width = held[0].shape[1]
+        for one in held:
+            if one.shape[1] != width:
+                raise ShapeError(f"{one.name}: {one.shape} and {held[0].shape} take different rows")
+        rows = floats(held[0].name, x, None, width)
+        outs = tuple(self._results.empty((len(rows), one.shape[0])) for one in held)
+        asked = (_Product * len(held))(
+            *(_Product(one.address, out.ctypes.data, one.shape[0], _id(one))
+              for one, out in zip(held, outs, strict=True))
+        )  # fmt: skip
+        self._native.run(
+            "lg_matmuls", self._exact, ctypes.addressof(asked), len(held), width,
+            rows.ctypes.data, len(rows),
+        )  # fmt: skip
+        return outs
 
     def head_matmul(self, weight: Matrix, x: Buffer) -> Buffer:
         """Multiply per head: x [t, h, in] by weight [h, out, in] -> [t, h, out]."""

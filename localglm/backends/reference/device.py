@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from localglm.backends.base import MemoryReport
+from localglm.backends.base import FusedOps, MemoryReport
 from localglm.backends.reference.ops import ReferenceOps, array_of
 from localglm.backends.reference.weights import (
     DecodedPieces,
@@ -38,6 +38,11 @@ class ReferenceDevice(ReferenceOps):
     def name(self) -> str:
         """Backend name shown to the user."""
         return "reference"
+
+    @property
+    def fused(self) -> FusedOps:
+        """Nothing: the reference runs every op as it is defined."""
+        return FusedOps()
 
     def matrix(self, stored: StoredMatrix) -> ReferenceMatrix:
         """Wrap a weight's bytes; nothing is decoded yet."""

@@ -32,6 +32,19 @@ LG_EXPORT int lg_embed(lg_pool *pool, int isa, int type, const void *w, int64_t 
 LG_EXPORT int lg_matmul(lg_pool *pool, int isa, int exact, int type, const void *w, int64_t rows,
                         int64_t cols, const float *x, int64_t tokens, float *y);
 
+/* One of several products of the same activations: y [tokens, rows]. */
+typedef struct {
+    const void *w;
+    float *y;
+    int64_t rows;
+    int32_t type;
+} lg_product;
+
+/* lg_matmul for each of products[0..count), whose matrices all have cols columns: activations are quantised
+ * once per form that is wanted, and the threads are called once. */
+LG_EXPORT int lg_matmuls(lg_pool *pool, int isa, int exact, const lg_product *products, int64_t count,
+                         int64_t cols, const float *x, int64_t tokens);
+
 /* y [tokens, heads, rows]: head h of x [tokens, heads, cols] times w [heads, rows, cols]. */
 LG_EXPORT int lg_head_matmul(lg_pool *pool, int isa, int exact, int type, const void *w, int64_t heads,
                              int64_t rows, int64_t cols, const float *x, int64_t tokens, float *y);
