@@ -43,9 +43,11 @@ def conv_scan_parts(
     state: Buffer,
 ) -> tuple[Buffer, Buffer, Buffer, Buffer]:  # fmt: skip
     """Return convolved query, key and value [t, h, k] and the output of the scan, op by op."""
-    shape = (beta.shape[0], state.shape[0], state.shape[1])
+    heads, key_width, value_width = state.shape
     q, k, v = (
-        dev.reshape(dev.short_conv(r, f, w), shape)
-        for r, f, w in zip(raw, filters, windows, strict=True)
+        dev.reshape(dev.short_conv(r, f, w), (beta.shape[0], heads, width))
+        for r, f, w, width in zip(
+            raw, filters, windows, (key_width, key_width, value_width), strict=True
+        )
     )
     return q, k, v, dev.kda_scan(q, k, v, decay, beta, state)

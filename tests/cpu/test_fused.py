@@ -93,3 +93,31 @@ def test_a_feed_forward_of_parts_that_do_not_fit_is_refused(device: CpuDevice) -
     gate, down = matrix(device, "Q8_0", 64, 32), matrix(device, "Q8_0", 64, 32)
     with pytest.raises(ShapeError, match="not one feed-forward"):
         device.gated_ffn(gate, gate, down, device.upload(values(1, 32)), None)
+
+
+@pytest.mark.parametrize(
+    ("heads", "k", "v", "taps"), [(3, 16, 16, 4), (2, 24, 40, 3), (2, 128, 128, 4)]
+)
+@pytest.mark.parametrize("chunks", [(1, 1), (2, 19), (35,)])
+def test_convolution_and_scan_together_are_both_in_turn(
+    device: CpuDevice, heads: int, k: int, v: int, taps: int, chunks: tuple[int, ...]
+) -> None:
+    widths = (heads * k, heads * k, heads * v)
+    filters = tuple(device.upload(values(w, taps, seed=i)) for i, w in enumerate(widths))
+
+    def run(dev: CpuDevice | Unfused, *, flipped: bool = False) -> list[Buffer]:
+        windows = tuple(device.upload(values(taps - 1, w, seed=8)) for w in widths)
+        state = device.upload(values(heads, k, v, seed=9))
+        outs = []
+        for number, t in enumerate(chunks):
+            seeds = range(10 * number, 10 * number + 3)
+            raw = [device.upload(values(t, w, seed=s)) for w, s in zip(widths, seeds, strict=True)]
+            decay = device.upload(-np.abs(values(t, heads, k, seed=4)))
+            beta = device.upload(np.abs(values(t, heads, seed=5)))
+            fed = (raw[1], raw[0], raw[2]) if flipped else tuple(raw)
+            outs.append(runs.conv_scan(dev, fed, filters, windows, decay, beta, state))
+        return [*outs, *windows, state]
+
+    fused, unfused = run(device), run(Unfused(device))
+    assert all(same(a, b) for a, b in zip(fused, unfused, strict=True))
+    assert not same(fused[0], run(device, flipped=True)[0])

@@ -60,7 +60,7 @@ class CpuDevice(ProductOps, ExpertOps, RowOps, HyperOps, KdaOps, LatentOps, Rout
     @property
     def fused(self) -> FusedOps:
         """Runs of ops the library does in one call."""
-        return FusedOps(self.products, self.gated_ffn)
+        return FusedOps(self.products, self.gated_ffn, self.conv_scan)
 
     @property
     def isa(self) -> str:

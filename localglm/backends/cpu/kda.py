@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING
 
-from localglm.backends.cpu.boundary import floats, require
+from localglm.backends.cpu.boundary import array_of, floats, require
 
 if TYPE_CHECKING:
     from localglm.backends.base import Buffer
     from localglm.backends.cpu.library import Native
     from localglm.backends.cpu.results import Results
+
+    Triple = tuple[Buffer, Buffer, Buffer]
 
 
 class KdaOps:
@@ -63,5 +66,34 @@ class KdaOps:
         self._native.run(
             "lg_kda_scan", q.ctypes.data, k.ctypes.data, v.ctypes.data, g.ctypes.data,
             b.ctypes.data, memory.ctypes.data, out.ctypes.data, t, heads, width, v.shape[2],
+        )  # fmt: skip
+        return out
+
+    def conv_scan(
+        self, raw: Triple, filters: Triple, windows: Triple, decay: Buffer, beta: Buffer,
+        state: Buffer,
+    ) -> Buffer:  # fmt: skip
+        """``short_conv`` of raw query, key and value, then ``kda_scan`` -> [t, h, v].
+
+        raw [t, h*k]; ``windows`` and ``state`` are updated in place.
+        """
+        memory = floats("conv_scan state", state, None, None, None)
+        heads, k, v = memory.shape
+        b = floats("conv_scan beta", beta, None, heads)
+        g = floats("conv_scan decay", decay, len(b), heads, k)
+        taps = array_of(filters[0]).shape[-1]
+        require(taps > 1, "conv_scan: one tap has no window")
+        addresses = (ctypes.c_void_p * 9)()
+        for i, width in enumerate((heads * k, heads * k, heads * v)):
+            x = floats("conv_scan raw", raw[i], len(b), width)
+            f = floats("conv_scan filters", filters[i], width, taps)
+            past = floats("conv_scan window", windows[i], taps - 1, width)
+            addresses[i] = x.ctypes.data
+            addresses[3 + i], addresses[6 + i] = f.ctypes.data, past.ctypes.data
+        out = self._results.empty((len(b), heads, v))
+        at, step = ctypes.addressof(addresses), 3 * ctypes.sizeof(ctypes.c_void_p)
+        self._native.run(
+            "lg_conv_scan", at, at + step, at + 2 * step, g.ctypes.data, b.ctypes.data,
+            memory.ctypes.data, out.ctypes.data, len(b), heads, k, v, taps,
         )  # fmt: skip
         return out

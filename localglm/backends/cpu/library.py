@@ -52,6 +52,7 @@ _OPS = {
     "lg_short_conv": "pppplll",
     "lg_kda_decay": "pppplllf",
     "lg_kda_scan": "pppppppllll",
+    "lg_conv_scan": "ppppppplllll",
     "lg_pool_keys": "pppplll",
     "lg_indexer_scores": "pppipllllll",
     "lg_select_cells": "ppplllllli",

@@ -86,7 +86,7 @@ LG_DECLARE(lg_hyper_post_task);
 LG_DECLARE(lg_stream_mean_task);
 
 /* Items: blocks of LG_CONV_BLOCK channels. */
-enum { LG_CONV_BLOCK = 64, LG_MAX_TAPS = 16 };
+enum { LG_CONV_BLOCK = 128, LG_MAX_TAPS = 16 };
 typedef struct {
     const float *raw, *filters;
     float *window, *out;
@@ -111,6 +111,16 @@ typedef struct {
     int64_t tokens, h, k, v;
 } lg_kda_args;
 LG_DECLARE(lg_kda_scan_task);
+
+/* Items: heads. The convolutions of query, key and value, then the scan; query, key and value of scan are not
+ * read. scan.scratch holds scratch_stride values per worker. */
+typedef struct {
+    lg_kda_args scan;
+    const float *raw[3], *filters[3];
+    float *window[3];
+    int64_t taps, scratch_stride;
+} lg_conv_scan_args;
+LG_DECLARE(lg_conv_scan_task);
 
 /* Items: tokens times groups of heads. scratch holds scratch_stride values per worker. status becomes
  * LG_BAD_INDEX when a cell lies outside the cache. */

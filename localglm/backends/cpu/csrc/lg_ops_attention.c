@@ -28,6 +28,27 @@ LG_EXPORT int lg_kda_scan(lg_pool *pool, int isa, const float *query, const floa
     return status;
 }
 
+/* lg_short_conv of raw query, key and value, then lg_kda_scan of what comes out, head by head. */
+LG_EXPORT int lg_conv_scan(lg_pool *pool, int isa, const float *const *raw, const float *const *filters,
+                           float *const *windows, const float *decay, const float *beta, float *state,
+                           float *out, int64_t tokens, int64_t h, int64_t k, int64_t v, int64_t taps) {
+    if (taps < 1 || taps > LG_MAX_TAPS) return LG_BAD_SHAPE;
+    const int64_t stride = LG_KDA_BLOCK * (5 * k + v) + taps * (2 * k + v);
+    float *scratch = malloc((size_t)lg_pool_threads(pool) * (size_t)stride * sizeof *scratch);
+    if (!scratch) return LG_NO_MEMORY;
+    lg_conv_scan_args a = {
+        .scan = {NULL, NULL, NULL, decay, beta, state, out, scratch, tokens, h, k, v},
+        .raw = {raw[0], raw[1], raw[2]},
+        .filters = {filters[0], filters[1], filters[2]},
+        .window = {windows[0], windows[1], windows[2]},
+        .taps = taps,
+        .scratch_stride = stride,
+    };
+    int status = lg_dispatch(pool, isa, LG_TASKS(lg_conv_scan_task), &a, h, 1);
+    free(scratch);
+    return status;
+}
+
 LG_EXPORT int lg_pool_keys(lg_pool *pool, int isa, const float *keys, const float *gates,
                            const float *slot_bias, float *out, int64_t pools, int64_t slots, int64_t i) {
     lg_pool_keys_args a = {keys, gates, slot_bias, out, slots, i};

@@ -2,31 +2,66 @@
 #include "../lg_lanes.h"
 #include "../lg_ops.h"
 
+/* Some channels of a convolution: rows of `channels` values, of which those from first on count. */
+typedef struct {
+    const float *raw;
+    float *window;
+    const float *filter; /* [taps, width] */
+    int64_t channels, taps, first, width;
+} conv_strip;
+
 /* Row t of the chunk; rows before it lie in the window. */
-LG_INLINE const float *conv_row(const lg_conv_args *a, int64_t t) {
-    return t < 0 ? a->window + (t + a->taps - 1) * a->channels : a->raw + t * a->channels;
+LG_INLINE const float *conv_row(conv_strip s, int64_t t) {
+    return (t < 0 ? s.window + (t + s.taps - 1) * s.channels : s.raw + t * s.channels) + s.first;
+}
+
+LG_INLINE void turn(const float *filters, float *out, int64_t width, int64_t taps) {
+    for (int64_t c = 0; c < width; c++)
+        for (int64_t tap = 0; tap < taps; tap++) out[tap * width + c] = filters[c * taps + tap];
+}
+
+/* out [taps, width] = filters [width, taps] transposed. */
+static void turn_filters(const float *filters, float *out, int64_t width, int64_t taps) {
+    if (taps == 4)
+        turn(filters, out, width, 4);
+    else
+        turn(filters, out, width, taps);
+}
+
+/* Row by row, so that memory is read in order. out rows are step apart. */
+static void convolve(conv_strip s, int64_t first, int64_t n, float *out, int64_t step) {
+    for (int64_t t = 0; t < n; t++) {
+        const float *rows[LG_MAX_TAPS];
+        for (int64_t tap = 0; tap < s.taps; tap++) rows[tap] = conv_row(s, first + t - s.taps + 1 + tap);
+        for (int64_t c = 0; c < s.width; c += 8) {
+            const int64_t left = s.width - c;
+            lg_f8 sum = lg_all8(0.0f);
+            for (int64_t tap = 0; tap < s.taps; tap++)
+                sum = lg_fma8(lg_load8(s.filter + tap * s.width + c, left), lg_load8(rows[tap] + c, left), sum);
+            lg_store8(out + t * step + c, lg_silu8(sum), left);
+        }
+    }
+}
+
+/* Ascending, so that a chunk shorter than the window reads rows not yet overwritten. */
+static void keep_window(conv_strip s, int64_t tokens) {
+    for (int64_t i = 0; i < s.taps - 1; i++) {
+        const float *row = conv_row(s, tokens - s.taps + 1 + i);
+        memmove(s.window + i * s.channels + s.first, row, (size_t)s.width * sizeof *row);
+    }
 }
 
 void LG_NAME(lg_short_conv_task)(void *context, int64_t begin, int64_t end, int worker) {
     const lg_conv_args *a = context;
-    const int64_t taps = a->taps, channels = a->channels;
     (void)worker;
-    for (int64_t c = begin * LG_CONV_BLOCK; c < channels && c < end * LG_CONV_BLOCK; c += 8) {
-        const int64_t left = channels - c;
-        lg_f8 filter[LG_MAX_TAPS] = {{0}};
-        for (int64_t tap = 0; tap < taps; tap++)
-            for (int64_t j = 0; j < left && j < 8; j++) filter[tap][j] = a->filters[(c + j) * taps + tap];
-        for (int64_t t = 0; t < a->tokens; t++) {
-            lg_f8 sum = lg_all8(0.0f);
-            for (int64_t tap = 0; tap < taps; tap++)
-                sum = lg_fma8(filter[tap], lg_load8(conv_row(a, t - taps + 1 + tap) + c, left), sum);
-            lg_store8(a->out + t * channels + c, lg_silu8(sum), left);
-        }
-        /* Ascending, so that a chunk shorter than the window reads rows not yet overwritten. */
-        for (int64_t i = 0; i < taps - 1; i++) {
-            lg_f8 row = lg_load8(conv_row(a, a->tokens - taps + 1 + i) + c, left);
-            lg_store8(a->window + i * channels + c, row, left);
-        }
+    for (int64_t first = begin * LG_CONV_BLOCK; first < a->channels && first < end * LG_CONV_BLOCK;
+         first += LG_CONV_BLOCK) {
+        float filter[LG_MAX_TAPS * LG_CONV_BLOCK];
+        const int64_t left = a->channels - first, width = left < LG_CONV_BLOCK ? left : LG_CONV_BLOCK;
+        const conv_strip s = {a->raw, a->window, filter, a->channels, a->taps, first, width};
+        turn_filters(a->filters + first * a->taps, filter, width, a->taps);
+        convolve(s, 0, a->tokens, a->out + first, a->channels);
+        keep_window(s, a->tokens);
     }
 }
 
@@ -44,87 +79,133 @@ void LG_NAME(lg_kda_decay_task)(void *context, int64_t begin, int64_t end, int w
             }
 }
 
+/* A group of value columns: as wide as a register. */
+#if defined(__AVX512F__)
+#include <immintrin.h>
+enum { WIDE = 16 };
+typedef __m512 lg_wide;
+LG_INLINE __mmask16 first_lanes(int64_t n) { return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1u); }
+LG_INLINE lg_wide wide_all(float x) { return _mm512_set1_ps(x); }
+LG_INLINE lg_wide wide_fma(lg_wide a, lg_wide b, lg_wide c) { return _mm512_fmadd_ps(a, b, c); }
+LG_INLINE lg_wide wide_times(lg_wide a, lg_wide b) { return _mm512_mul_ps(a, b); }
+LG_INLINE lg_wide wide_minus(lg_wide a, lg_wide b) { return _mm512_sub_ps(a, b); }
+LG_INLINE lg_wide wide_load(const float *p, int64_t n) {
+    return n >= 16 ? _mm512_loadu_ps(p) : _mm512_maskz_loadu_ps(first_lanes(n), p);
+}
+LG_INLINE void wide_store(float *p, lg_wide v, int64_t n) {
+    if (n >= 16)
+        _mm512_storeu_ps(p, v);
+    else
+        _mm512_mask_storeu_ps(p, first_lanes(n), v);
+}
+#else
+enum { WIDE = 8 };
+typedef lg_f8 lg_wide;
+LG_INLINE lg_wide wide_all(float x) { return lg_all8(x); }
+LG_INLINE lg_wide wide_fma(lg_wide a, lg_wide b, lg_wide c) { return lg_fma8(a, b, c); }
+LG_INLINE lg_wide wide_times(lg_wide a, lg_wide b) { return a * b; }
+LG_INLINE lg_wide wide_minus(lg_wide a, lg_wide b) { return a - b; }
+LG_INLINE lg_wide wide_load(const float *p, int64_t n) { return lg_load8(p, n); }
+LG_INLINE void wide_store(float *p, lg_wide v, int64_t n) { lg_store8(p, v, n); }
+#endif
+
+/* Query, key and value of one head from the first token of a block on; rows of each are a step apart. */
+typedef struct {
+    const float *query, *key, *value;
+    int64_t k_step, v_step;
+} head_rows;
+
 typedef struct {
     float *query, *key, *decay; /* [LG_KDA_BLOCK, k] of one head */
 } kda_block;
 
-static void prepare(const lg_kda_args *a, int64_t head, int64_t first, int64_t n, kda_block b) {
+static void prepare(const lg_kda_args *a, int64_t head, int64_t first, int64_t n, head_rows r, kda_block b) {
     const int64_t k = a->k;
     const float width = 1.0f / lg_sqrt((float)k);
     for (int64_t t = 0; t < n; t++) {
-        const int64_t from = ((first + t) * a->h + head) * k;
-        const float *query = a->query + from, *key = a->key + from;
+        const float *query = r.query + t * r.k_step, *key = r.key + t * r.k_step;
+        const float *decay = a->decay + ((first + t) * a->h + head) * k;
         lg_f8 q_inverse = lg_all8(1.0f / lg_sqrt(lg_dot32(query, query, k) + 1e-6f));
         lg_f8 k_inverse = lg_all8(1.0f / lg_sqrt(lg_dot32(key, key, k) + 1e-6f));
         for (int64_t c = 0; c < k; c += 8) {
             int64_t left = k - c;
             lg_store8(b.query + t * k + c, (lg_load8(query + c, left) * q_inverse) * lg_all8(width), left);
             lg_store8(b.key + t * k + c, lg_load8(key + c, left) * k_inverse, left);
-            lg_store8(b.decay + t * k + c, lg_exp8(lg_load8(a->decay + from + c, left)), left);
+            lg_store8(b.decay + t * k + c, lg_exp8(lg_load8(decay + c, left)), left);
         }
     }
 }
 
-/* A strip of 8 * groups value columns, the first of them v, of one head. */
+/* A strip of WIDE * groups value columns, the first of them v, of one head. */
 typedef struct {
     float *state;
     int64_t k, width, left;
 } kda_strip;
 
 /* m = m * decay; recalled = sum over k of key and m. */
-LG_INLINE void decay_and_recall(kda_strip s, const float *decay, const float *key, lg_f8 *recalled,
+LG_INLINE void decay_and_recall(kda_strip s, const float *decay, const float *key, lg_wide *recalled,
                                 int groups) {
-    for (int g = 0; g < groups; g++) recalled[g] = lg_all8(0.0f);
+    for (int g = 0; g < groups; g++) recalled[g] = wide_all(0.0f);
     for (int64_t c = 0; c < s.k; c++)
         for (int g = 0; g < groups; g++) {
-            float *cell = s.state + c * s.width + 8 * g;
-            const lg_f8 m = lg_load8(cell, s.left) * lg_all8(decay[c]);
-            lg_store8(cell, m, s.left);
-            recalled[g] = lg_fma8(lg_all8(key[c]), m, recalled[g]);
+            float *cell = s.state + c * s.width + WIDE * g;
+            const lg_wide m = wide_times(wide_load(cell, s.left), wide_all(decay[c]));
+            wide_store(cell, m, s.left);
+            recalled[g] = wide_fma(wide_all(key[c]), m, recalled[g]);
         }
 }
 
 /* m = m + key delta; out = sum over k of query and m. With a next token, its decay_and_recall follows on
  * each m while it is in a register. */
-LG_INLINE void write_and_read(kda_strip s, kda_block b, int64_t t, int has_next, const lg_f8 *delta,
-                              lg_f8 *out, lg_f8 *recalled, int groups) {
+LG_INLINE void write_and_read(kda_strip s, kda_block b, int64_t t, int has_next, const lg_wide *delta,
+                              lg_wide *out, lg_wide *recalled, int groups) {
     const float *query = b.query + t * s.k, *key = b.key + t * s.k;
     const float *decay = b.decay + (t + has_next) * s.k, *next_key = b.key + (t + has_next) * s.k;
-    for (int g = 0; g < groups; g++) out[g] = recalled[g] = lg_all8(0.0f);
+    for (int g = 0; g < groups; g++) out[g] = recalled[g] = wide_all(0.0f);
     for (int64_t c = 0; c < s.k; c++)
         for (int g = 0; g < groups; g++) {
-            float *cell = s.state + c * s.width + 8 * g;
-            lg_f8 m = lg_fma8(lg_all8(key[c]), delta[g], lg_load8(cell, s.left));
-            out[g] = lg_fma8(lg_all8(query[c]), m, out[g]);
+            float *cell = s.state + c * s.width + WIDE * g;
+            lg_wide m = wide_fma(wide_all(key[c]), delta[g], wide_load(cell, s.left));
+            out[g] = wide_fma(wide_all(query[c]), m, out[g]);
             if (has_next) {
-                m = m * lg_all8(decay[c]);
-                recalled[g] = lg_fma8(lg_all8(next_key[c]), m, recalled[g]);
+                m = wide_times(m, wide_all(decay[c]));
+                recalled[g] = wide_fma(wide_all(next_key[c]), m, recalled[g]);
             }
-            lg_store8(cell, m, s.left);
+            wide_store(cell, m, s.left);
         }
 }
 
 /* Advance a strip by n tokens. Sums over k ascend by fma from +0, one chain per value column, so they
  * know nothing of chunks or of the columns beside them. */
-LG_INLINE void advance(const lg_kda_args *a, int64_t head, int64_t first, int64_t n, kda_block b, int64_t v,
-                       int groups) {
-    const int64_t left = groups > 1 ? 8 : a->v - v; /* several groups are full */
+LG_INLINE void advance(const lg_kda_args *a, int64_t head, int64_t first, int64_t n, head_rows r, kda_block b,
+                       int64_t v, int groups) {
+    const int64_t left = groups > 1 ? WIDE : a->v - v; /* several groups are full */
     const kda_strip s = {a->state + head * a->k * a->v + v, a->k, a->v, left};
-    lg_f8 recalled[8], delta[8], out[8];
+    lg_wide recalled[8], delta[8], out[8];
     decay_and_recall(s, b.decay, b.key, recalled, groups);
     for (int64_t t = 0; t < n; t++) {
         const int64_t row = (first + t) * a->h + head;
         for (int g = 0; g < groups; g++) {
-            const lg_f8 value = lg_load8(a->value + row * a->v + v + 8 * g, left);
-            delta[g] = lg_all8(a->beta[row]) * (value - recalled[g]);
+            const lg_wide value = wide_load(r.value + t * r.v_step + v + WIDE * g, left);
+            delta[g] = wide_times(wide_all(a->beta[row]), wide_minus(value, recalled[g]));
         }
         if (t + 1 < n)
             write_and_read(s, b, t, 1, delta, out, recalled, groups);
         else
             write_and_read(s, b, t, 0, delta, out, recalled, groups);
-        for (int g = 0; g < groups; g++) lg_store8(a->out + row * a->v + v + 8 * g, out[g], left);
+        for (int g = 0; g < groups; g++) wide_store(a->out + row * a->v + v + WIDE * g, out[g], left);
     }
 }
+
+static void advance_head(const lg_kda_args *a, int64_t head, int64_t first, int64_t n, head_rows r, kda_block b) {
+    int64_t v = 0;
+    prepare(a, head, first, n, r, b);
+    for (; n == 1 && v + 8 * WIDE <= a->v; v += 8 * WIDE) advance(a, head, first, n, r, b, v, 8);
+    for (; v + 4 * WIDE <= a->v; v += 4 * WIDE) advance(a, head, first, n, r, b, v, 4);
+    for (; v < a->v; v += WIDE) advance(a, head, first, n, r, b, v, 1);
+}
+
+LG_INLINE int64_t block_tokens(int64_t left) { return left < LG_KDA_BLOCK ? left : LG_KDA_BLOCK; }
 
 void LG_NAME(lg_kda_scan_task)(void *context, int64_t begin, int64_t end, int worker) {
     const lg_kda_args *a = context;
@@ -133,11 +214,36 @@ void LG_NAME(lg_kda_scan_task)(void *context, int64_t begin, int64_t end, int wo
     const kda_block b = {scratch, scratch + part, scratch + 2 * part};
     for (int64_t head = begin; head < end; head++)
         for (int64_t first = 0; first < a->tokens; first += LG_KDA_BLOCK) {
-            int64_t n = a->tokens - first < LG_KDA_BLOCK ? a->tokens - first : LG_KDA_BLOCK;
-            int64_t v = 0;
-            prepare(a, head, first, n, b);
-            for (; n == 1 && v + 64 <= a->v; v += 64) advance(a, head, first, n, b, v, 8);
-            for (; v + 32 <= a->v; v += 32) advance(a, head, first, n, b, v, 4);
-            for (; v < a->v; v += 8) advance(a, head, first, n, b, v, 1);
+            const int64_t at = first * a->h + head;
+            const head_rows r = {a->query + at * a->k, a->key + at * a->k, a->value + at * a->v, a->h * a->k,
+                                 a->h * a->v};
+            advance_head(a, head, first, block_tokens(a->tokens - first), r, b);
         }
+}
+
+/* What the convolutions of a block give lies in scratch and is used at once. */
+void LG_NAME(lg_conv_scan_task)(void *context, int64_t begin, int64_t end, int worker) {
+    const lg_conv_scan_args *a = context;
+    const lg_kda_args *scan = &a->scan;
+    const int64_t k = scan->k, v = scan->v, part = LG_KDA_BLOCK * k, width[3] = {k, k, v};
+    float *scratch = scan->scratch + (int64_t)worker * a->scratch_stride;
+    const kda_block b = {scratch, scratch + part, scratch + 2 * part};
+    float *rows[3] = {scratch + 3 * part, scratch + 4 * part, scratch + 5 * part};
+    float *filter = rows[2] + LG_KDA_BLOCK * v;
+    float *filters[3] = {filter, filter + a->taps * k, filter + 2 * a->taps * k};
+    const head_rows r = {rows[0], rows[1], rows[2], k, v};
+    for (int64_t head = begin; head < end; head++) {
+        conv_strip s[3];
+        for (int i = 0; i < 3; i++) {
+            s[i] = (conv_strip){a->raw[i], a->window[i], filters[i], scan->h * width[i], a->taps, head * width[i],
+                                width[i]};
+            turn_filters(a->filters[i] + head * width[i] * a->taps, filters[i], width[i], a->taps);
+        }
+        for (int64_t first = 0; first < scan->tokens; first += LG_KDA_BLOCK) {
+            const int64_t n = block_tokens(scan->tokens - first);
+            for (int i = 0; i < 3; i++) convolve(s[i], first, n, rows[i], width[i]);
+            advance_head(scan, head, first, n, r, b);
+        }
+        for (int i = 0; i < 3; i++) keep_window(s[i], scan->tokens);
+    }
 }
