@@ -13,7 +13,7 @@
 #include "dot_panel_neon.h"
 #endif
 
-SUPER_TYPE(iq1_s, 9, 32, 50, 0.125f, LG_BIASED)
+NARROW_TYPE(iq1_s, 9, 32, 50, 0.125f, LG_BIASED)
 SUPER_TYPE(iq1_m, 9, 16, 56, 0.125f, LG_BIASED)
 WOVEN_TYPE(iq2_xxs, 64, 32, 66, 0.125f, LG_SIGNED | LG_LOOKED_UP)
 WOVEN_TYPE(iq2_xs, 64, 16, 74, 0.125f, LG_SIGNED)

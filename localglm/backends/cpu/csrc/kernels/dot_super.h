@@ -30,6 +30,10 @@ LG_INLINE void decode_super(const uint8_t *row, int64_t n, float *out, lg_form25
 #define PRODUCTS_WOVEN(type, ...)                                                              \
     static const lg_form512 wide_##type = {__VA_ARGS__};                                       \
     LG_DEFINE_SMALL(type, DOT_WOVEN)
+#define DOT_NARROW(type, tokens) avx2_super(row, n, x, y, tokens, form_##type, head_##type, part_##type)
+#define PRODUCTS_NARROW(type, ...)                                                             \
+    static const lg_form512 wide_##type = {__VA_ARGS__};                                       \
+    LG_DEFINE_SMALL(type, DOT_NARROW)
 /* Panels of a type whose fill_TYPE is known: what is added to each weight, the product (dot_panel.h). */
 #define PANELS_SUPER(type, centre, times)                                                      \
     void LG_NAME(panel_##type)(LG_PANEL_ARGUMENTS) {                                           \
@@ -65,12 +69,15 @@ LG_INLINE void decode_super(const uint8_t *row, int64_t n, float *out, lg_form25
 #endif
 #if !defined(PRODUCTS_WOVEN)
 #define PRODUCTS_WOVEN PRODUCTS_SUPER
+#define PRODUCTS_NARROW PRODUCTS_SUPER
 #endif
 
 /* centre and group are those of lg_form512, the further arguments the fields of lg_form256. */
 #define SUPER_TYPE(type, centre, group, ...) TYPE_OF_PRODUCTS(PRODUCTS_SUPER, type, centre, group, __VA_ARGS__)
 /* Types that dot_woven_avx512.h serves where it can. */
 #define WOVEN_TYPE(type, centre, group, ...) TYPE_OF_PRODUCTS(PRODUCTS_WOVEN, type, centre, group, __VA_ARGS__)
+/* Types for which joining two vectors of 256 bits costs more than it saves. */
+#define NARROW_TYPE(type, centre, group, ...) TYPE_OF_PRODUCTS(PRODUCTS_NARROW, type, centre, group, __VA_ARGS__)
 
 #define TYPE_OF_PRODUCTS(products, type, centre, group, ...)                                   \
     static const lg_form256 form_##type = {__VA_ARGS__};                                       \
