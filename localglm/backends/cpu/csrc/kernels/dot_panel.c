@@ -79,7 +79,7 @@ LG_INLINE int place_of(int g, int group) { return group == 16 ? (g & 1) * 8 + g 
 LG_INLINE void block_sums(const lg_panel_block *block, const int8_t *const *x, const token_sums *known, __m512i *s,
                           tile_form form) {
     const int groups = 256 / form.group, steps = form.group / 4;
-    const int wide = form.tokens >= 8 ? 1 : form.tokens >= 3 ? 2 : 4;
+    const int wide = form.tokens >= 3 ? 2 : 4;
     const int8_t *q[LG_PANEL_TOKENS];
 #pragma clang loop unroll(full)
     for (int t = 0; t < form.tokens; t++) q[t] = x[t];
