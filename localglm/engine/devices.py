@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import psutil
-
 from localglm.backends.base import Device
+from localglm.engine.cores import auto_threads, cores_here
 from localglm.errors import DeviceError
 
 BACKENDS = ("cpu", "reference")
@@ -19,7 +18,8 @@ BACKENDS = ("cpu", "reference")
 class DeviceChoice:
     """What to open.
 
-    ``threads`` None: the physical cores this process may use; ``isa`` None: the best one here.
+    ``threads`` None: the fast physical cores this process may use, within its quota; ``isa`` None:
+    the best one here.
     """
 
     backend: str = "cpu"
@@ -35,9 +35,8 @@ def processors() -> int:
 
 
 def default_threads() -> int:
-    """Return the physical cores, or what this process may use when that is less."""
-    available = processors()
-    return min(psutil.cpu_count(logical=False) or available, available)
+    """Return how many threads to compute with: see ``engine.cores``."""
+    return auto_threads(cores_here())
 
 
 @contextmanager

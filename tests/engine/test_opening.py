@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from localglm.backends.reference.device import ReferenceDevice
+from localglm.engine.cores import auto_threads, cores_here
 from localglm.engine.devices import DeviceChoice, default_threads, processors
 from localglm.engine.needs import cache_bytes, check_caches, memory_notes, thread_notes
 from localglm.engine.opening import (
@@ -154,14 +155,8 @@ def test_more_threads_than_processors_are_told_and_obeyed() -> None:
     assert processors() >= 1
 
 
-def test_the_default_threads_are_those_this_process_may_use(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("psutil.cpu_count", lambda *, logical: 64)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {3, 4}, raising=False)
-    assert default_threads() == 2
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(128)), raising=False)
-    assert default_threads() == 64
+def test_the_default_threads_are_those_auto_stands_for() -> None:
+    assert default_threads() == auto_threads(cores_here()) <= processors()
 
 
 def test_a_look_at_once_does_not_wait_for_the_next_interval(tmp_path: Path) -> None:
