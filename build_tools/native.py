@@ -177,9 +177,9 @@ def main() -> None:
     if given.clean:
         shutil.rmtree(NATIVE / "cache", ignore_errors=True)
     try:
-        print(build(given.target, given.out))
-        print(reader.build(given.target, given.out))
-    except BuildError as error:
+        for make in (reader.native.build, reader.build):
+            print(make(given.target, given.out))
+    except reader.native.BuildError as error:
         sys.exit(f"error: {error}")
 
 
