@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import IO, Any
 
 import msgspec
-import psutil
 
 import localglm
 from localglm.devices.record import ProbeResult, Status
+from localglm.devices.windows_job import Job
 from localglm.settings.load import environment
 
 HANG_MARK = "Timeout ("
@@ -130,6 +130,7 @@ class _Running:
         except OSError as error:
             self._refusal = str(error)
             return
+        self._job = Job(int(getattr(self._process, "_handle", 0)))
         out, err = self._process.stdout, self._process.stderr
         assert out is not None
         assert err is not None
@@ -159,10 +160,7 @@ class _Running:
         if os.name == "posix":
             with contextlib.suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
-        else:
-            with contextlib.suppress(psutil.Error):
-                for child in psutil.Process(process.pid).children(recursive=True):
-                    child.kill()
+        self._job.end()
         with contextlib.suppress(OSError):
             process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -70,7 +70,7 @@ def test_whatever_goes_wrong_is_a_result(function: str, status: str, said: str) 
 
 @pytest.mark.parametrize(
     ("function", "signal", "place"),
-    [("crashes", "SIGSEGV", "string_at"), ("aborts", "SIGABRT", "aborts")],
+    [("crashes", "SIGSEGV", "crashes"), ("aborts", "SIGABRT", "aborts")],
 )
 def test_a_crash_names_the_signal_and_the_place(function: str, signal: str, place: str) -> None:
     result = ask(function)

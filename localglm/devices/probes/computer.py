@@ -56,9 +56,15 @@ def _processor_name() -> str:
 
 def memory() -> Memory:
     """Measure main memory, swap and what the system will still promise."""
-    main, swap = psutil.virtual_memory(), psutil.swap_memory()
-    limit, free = _windows_commit() if sys.platform == "win32" else _linux_commit()
-    return Memory(main.total, main.available, swap.total, limit, free, _container_limit())
+    main = psutil.virtual_memory()
+    if sys.platform == "win32":
+        # Performance counters, which psutil asks for the swap, may be turned off.
+        limit, free = _windows_commit()
+        swap = max(limit - main.total, 0) if limit is not None else 0
+    else:
+        limit, free = _linux_commit()
+        swap = psutil.swap_memory().total
+    return Memory(main.total, main.available, swap, limit, free, _container_limit())
 
 
 class _Status(ctypes.Structure):
