@@ -31,7 +31,9 @@ from localglm.experts.library import (
 PIECE = 1 << 19
 """Bytes of one read; docs/measurements/disk.md compares sizes."""
 
-_CLOSE_SECONDS = 2.0
+CLOSE_SECONDS = 2.0
+"""How long closing waits for reads that are under way."""
+
 _AT_ONCE = 64  # requests reported by one call
 _SECOND = 10**9
 _NO_DIRECT_READS = (errno.EINVAL, errno.ENOTSUP)  # what Linux and macOS answer
@@ -178,7 +180,7 @@ class Reader:
             account.requests,
         )
 
-    def close(self, seconds: float = _CLOSE_SECONDS) -> bool:
+    def close(self, seconds: float = CLOSE_SECONDS) -> bool:
         """Stop; whether every thread came back. One that did not may still write to its memory."""
         if self._reader is None:
             return True

@@ -18,7 +18,15 @@ from localglm.experts.frequency import AgedFrequency
 from localglm.experts.guesses import GuessRecord
 from localglm.experts.layout import PARTS, ByteRange, ExpertLayout
 from localglm.experts.library import fault_text
-from localglm.experts.reader import DriveFile, Ending, Outcome, Reader, ReadFunction, ReadSpan
+from localglm.experts.reader import (
+    CLOSE_SECONDS,
+    DriveFile,
+    Ending,
+    Outcome,
+    Reader,
+    ReadFunction,
+    ReadSpan,
+)
 from localglm.experts.statistics import HomeStatistics
 
 PATIENCE = 30.0
@@ -82,11 +90,13 @@ class StreamedHome:
         Raises: ModelFileError naming the file, layer and expert when one cannot be read.
         """
         self._recover()
+        for key in self._lent:  # by a loop that an error left, and whose traceback is still held
+            self._cache.give_back(key)
+        self._lent.clear()
         if self._plan != (layer, frozenset(experts)):
             self._want(layer, experts)
         self._plan = None
         waiting = dict.fromkeys((layer, expert) for expert in experts)
-        self._end(self._lent)  # of a loop that an error left, and whose traceback is still held
         lent = self._lent = []
         try:
             while waiting:
@@ -131,9 +141,12 @@ class StreamedHome:
             is_direct=all(file.direct for file in self._files),
         )
 
-    def close(self) -> None:
-        """Free everything. What a read that never returns may write to is left to the system."""
-        if self._reader.close():
+    def close(self, seconds: float = CLOSE_SECONDS) -> None:
+        """Free everything, waiting up to ``seconds`` for reads to return.
+
+        What a read that never returns may write to is left to the system.
+        """
+        if self._reader.close(seconds):
             self._cache.close()
             for file in self._files:
                 file.close()

@@ -25,7 +25,7 @@ def fill(cache, *keys):
         cache.hold(slot)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 2), st.integers(0, 5)), max_size=60))
 def test_slots_and_owners_agree_after_any_events(events) -> None:
     cache, worth = make_cache()
