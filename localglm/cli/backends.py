@@ -131,6 +131,8 @@ def _computer(machine: Machine) -> Iterator[str]:
     if processor is not None:
         cores = f"{processor.physical or processor.logical} cores"
         yield _row("processor", f"{processor.name}, {cores}")
+        if processor.library_problem:
+            yield _row("trouble", processor.library_problem)
     if memory is not None:
         free = size_text(memory.available_bytes)
         yield _row("memory", f"{size_text(memory.total_bytes)}, {free} free")

@@ -198,7 +198,7 @@ class WindowsCards:
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """The processor."""
+    """The processor, and why our library cannot be used on it, where that is so."""
 
     name: str
     machine: str
@@ -206,6 +206,7 @@ class Processor:
     physical: int | None = None
     allowed: int | None = None
     instruction_sets: tuple[str, ...] = ()
+    library_problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)

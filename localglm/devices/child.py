@@ -10,6 +10,7 @@ import faulthandler
 import importlib
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,20 +18,22 @@ import msgspec
 
 from localglm.devices.probes import AbsentError
 
+_LEAST_S = 0.1
 _NO_CRASH_WINDOW = 0x0001 | 0x0002  # SEM_FAILCRITICALERRORS, SEM_NOGPFAULTERRORBOX
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Answer ``NAME TARGET SECONDS ARGUMENTS...`` and end the process.
+    """Answer ``NAME TARGET UNTIL ARGUMENTS...`` and end the process.
 
-    A process that takes longer than SECONDS ends by itself and says where it waited, also when
-    nobody is there any more to kill it.
+    UNTIL is a time of the system's monotonic clock. A process that takes longer ends by itself and
+    says where it waited, also when nobody is there any more to kill it.
     """
-    _name, target, seconds, *rest = arguments
+    _name, target, until, *rest = arguments
     answer = os.dup(1)
     os.dup2(2, 1)
     faulthandler.enable()
-    faulthandler.dump_traceback_later(float(seconds), exit=True)
+    left = max(float(until) - time.monotonic(), _LEAST_S)
+    faulthandler.dump_traceback_later(left, exit=True)
     _crash_quietly()
     reply = msgspec.json.encode(_reply(target, rest))
     while reply:
@@ -64,4 +67,5 @@ if __name__ == "__main__":
     from localglm.devices.survey import probe_named
 
     asked = probe_named(sys.argv[1])
-    main([asked.name, asked.target, str(asked.seconds), *asked.arguments, *sys.argv[2:]])
+    deadline = time.monotonic() + asked.seconds
+    main([asked.name, asked.target, str(deadline), *asked.arguments, *sys.argv[2:]])

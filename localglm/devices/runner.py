@@ -27,7 +27,7 @@ from localglm.devices.windows_job import Job
 from localglm.settings.load import environment
 
 HANG_MARK = "Timeout ("
-_SLACK_S = 0.5
+_SLACK_S = 0.8
 _ANSWER_LIMIT = 4 << 20
 _LOG_LIMIT = 64 << 10
 _SAID_LINES = 6
@@ -114,7 +114,7 @@ class _Running:
         self.probe = probe
         self._begin = time.monotonic()
         home = str(Path(localglm.__file__).resolve().parent.parent)
-        arguments = [probe.name, probe.target, str(probe.seconds), *probe.arguments]
+        arguments = [probe.name, probe.target, str(self._begin + probe.seconds), *probe.arguments]
         code = _BOOT.format(paths=[home, *search_paths], arguments=arguments)
         self._refusal = ""
         self._process: subprocess.Popen[bytes] | None = None

@@ -81,9 +81,9 @@ def test_a_crash_names_the_signal_and_the_place(function: str, signal: str, plac
 
 
 def test_a_hang_ends_in_time_and_names_where_it_waited() -> None:
-    result = ask("hangs", seconds=1.0)
+    result = ask("hangs", seconds=4.0)
     assert result.status == "hung"
-    assert result.said.startswith("no answer within 1 s, waiting in threading.py:")
+    assert result.said.startswith("no answer within 4 s, waiting in threading.py:")
 
 
 def test_a_hang_is_killed_with_the_processes_it_started(tmp_path: Path) -> None:
@@ -96,8 +96,7 @@ def test_a_process_left_behind_takes_nothing_from_the_answer(tmp_path: Path) -> 
     file = tmp_path / "pid"
     result = ask("answers_and_leaves_a_child", str(file), seconds=20.0)
     assert (result.status, result.data) == ("ok", {"greeting": "hello"})
-    if POSIX:
-        assert is_gone(file)
+    assert is_gone(file)
 
 
 def test_probes_run_side_by_side_and_a_hang_keeps_nobody_waiting() -> None:
@@ -121,7 +120,7 @@ def test_a_child_ends_by_itself_when_nobody_is_there_to_kill_it() -> None:
     code = (
         f"import sys; sys.path.insert(0, {HERE!r})\n"
         "from localglm.devices.child import main\n"
-        "main(['fake', 'fake_probes:hangs', '0.5'])"
+        "main(['fake', 'fake_probes:hangs', '0.0'])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60

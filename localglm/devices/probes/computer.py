@@ -18,17 +18,19 @@ from localglm.settings.load import environment
 def processor() -> Processor:
     """Name the processor and the instruction sets our library has for it."""
     allowed = getattr(os, "sched_getaffinity", None)
+    sets, problem = _instruction_sets()
     return Processor(
         name=_processor_name(),
         machine=platform.machine(),
         logical=os.cpu_count() or 1,
         physical=psutil.cpu_count(logical=False),
         allowed=len(allowed(0)) if allowed is not None else None,
-        instruction_sets=_instruction_sets(),
+        instruction_sets=sets,
+        library_problem=problem,
     )
 
 
-def _instruction_sets() -> tuple[str, ...]:
+def _instruction_sets() -> tuple[tuple[str, ...], str]:
     from localglm.backends.cpu.library import (  # noqa: PLC0415 - loads native code
         ISA_IDS,
         library_path,
@@ -37,9 +39,9 @@ def _instruction_sets() -> tuple[str, ...]:
 
     try:
         library = load(library_path())
-    except LocalGlmError:
-        return ()
-    return tuple(name for name, number in ISA_IDS.items() if library.lg_isa_supported(number))
+    except LocalGlmError as error:
+        return (), f"{error.what}: {error.why}"
+    return tuple(name for name, number in ISA_IDS.items() if library.lg_isa_supported(number)), ""
 
 
 def _processor_name() -> str:
