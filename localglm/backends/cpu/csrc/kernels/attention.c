@@ -2,6 +2,7 @@
  * a cell is read once for both; a head without a partner is its own and computed twice. */
 #include "../lg_lanes.h"
 #include "../lg_ops.h"
+#include "../lg_wide.h"
 
 typedef struct {
     const float *rows[LG_PIECE + 8];
@@ -15,22 +16,22 @@ typedef struct {
     float score[LG_PIECE + 8];
 } head_state;
 
-/* part[c] = e[0] rows[0][c] + e[1] rows[1][c] + ..., ranks ascending, for 8 * groups channels from c. */
+/* part[c] = e[0] rows[0][c] + e[1] rows[1][c] + ..., ranks ascending, for WIDE * groups channels from c. */
 LG_INLINE void weigh(const piece_rows *p, head_state *a, head_state *b, int64_t c, int groups) {
-    const int64_t left = groups > 1 ? 8 : p->l - c; /* several groups are full */
-    lg_f8 sum[2][4];
-    for (int g = 0; g < groups; g++) sum[0][g] = sum[1][g] = lg_all8(0.0f);
+    const int64_t left = groups > 1 ? WIDE : p->l - c; /* several groups are full */
+    lg_wide sum[2][4];
+    for (int g = 0; g < groups; g++) sum[0][g] = sum[1][g] = wide_all(0.0f);
     for (int64_t r = 0; r < p->n; r++) {
-        const lg_f8 x = lg_all8(a->score[r]), y = lg_all8(b->score[r]);
+        const lg_wide x = wide_all(a->score[r]), y = wide_all(b->score[r]);
         for (int g = 0; g < groups; g++) {
-            const lg_f8 row = lg_load8(p->rows[r] + c + 8 * g, left);
-            sum[0][g] = lg_fma8(x, row, sum[0][g]);
-            sum[1][g] = lg_fma8(y, row, sum[1][g]);
+            const lg_wide row = wide_load(p->rows[r] + c + WIDE * g, left);
+            sum[0][g] = wide_fma(x, row, sum[0][g]);
+            sum[1][g] = wide_fma(y, row, sum[1][g]);
         }
     }
     for (int g = 0; g < groups; g++) {
-        lg_store8(a->part + c + 8 * g, sum[0][g], left);
-        lg_store8(b->part + c + 8 * g, sum[1][g], left);
+        wide_store(a->part + c + WIDE * g, sum[0][g], left);
+        wide_store(b->part + c + WIDE * g, sum[1][g], left);
     }
 }
 
@@ -66,13 +67,13 @@ static void attend_piece(const piece_rows *p, head_state *a, head_state *b, floa
     lg_f8 dots[2];
     int64_t c = 0;
     for (int64_t r = 0; r < p->n; r += 8) {
-        lg_dots8(a->query, b->query, p->rows + r, p->l, dots);
+        lg_wide_dots8(a->query, b->query, p->rows + r, p->l, dots);
         lg_store8(a->score + r, dots[0] * lg_all8(scale), 8);
         lg_store8(b->score + r, dots[1] * lg_all8(scale), 8);
     }
     const float sum_a = soften(a->score, p->n, &largest_a), sum_b = soften(b->score, p->n, &largest_b);
-    for (; c + 32 <= p->l; c += 32) weigh(p, a, b, c, 4);
-    for (; c < p->l; c += 8) weigh(p, a, b, c, 1);
+    for (; c + 4 * WIDE <= p->l; c += 4 * WIDE) weigh(p, a, b, c, 4);
+    for (; c < p->l; c += WIDE) weigh(p, a, b, c, 1);
     merge(a, largest_a, sum_a, p->l, is_first);
     merge(b, largest_b, sum_b, p->l, is_first);
 }

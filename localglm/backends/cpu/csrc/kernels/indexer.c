@@ -1,6 +1,7 @@
 /* Pooled indexer: keys of pools and their scores. Sums over slots and heads ascend. */
 #include "../lg_lanes.h"
 #include "../lg_ops.h"
+#include "../lg_wide.h"
 
 void LG_NAME(lg_pool_keys_task)(void *context, int64_t begin, int64_t end, int worker) {
     const lg_pool_keys_args *a = context;
@@ -39,7 +40,7 @@ LG_INLINE lg_f8 score8(const lg_scores_args *a, int64_t t, const float *const *r
     lg_f8 sum = lg_all8(0.0f), dot[2];
     for (int64_t g = 0; g < a->g; g += 2) {
         const int is_last = g + 1 == a->g;
-        lg_dots8(query + g * a->i, query + (is_last ? g : g + 1) * a->i, rows, a->i, dot);
+        lg_wide_dots8(query + g * a->i, query + (is_last ? g : g + 1) * a->i, rows, a->i, dot);
         sum = add_head(sum, weight[g], dot[0]);
         if (!is_last) sum = add_head(sum, weight[g + 1], dot[1]);
     }

@@ -1,6 +1,7 @@
 /* Linear attention: short convolution, decay, and the gated delta rule. */
 #include "../lg_lanes.h"
 #include "../lg_ops.h"
+#include "../lg_wide.h"
 
 /* Some channels of a convolution: rows of `channels` values, of which those from first on count. */
 typedef struct {
@@ -78,36 +79,6 @@ void LG_NAME(lg_kda_decay_task)(void *context, int64_t begin, int64_t end, int w
                 lg_store8(a->out + t * row + at, y, left);
             }
 }
-
-/* A group of value columns: as wide as a register. */
-#if defined(__AVX512F__)
-#include <immintrin.h>
-enum { WIDE = 16 };
-typedef __m512 lg_wide;
-LG_INLINE __mmask16 first_lanes(int64_t n) { return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1u); }
-LG_INLINE lg_wide wide_all(float x) { return _mm512_set1_ps(x); }
-LG_INLINE lg_wide wide_fma(lg_wide a, lg_wide b, lg_wide c) { return _mm512_fmadd_ps(a, b, c); }
-LG_INLINE lg_wide wide_times(lg_wide a, lg_wide b) { return _mm512_mul_ps(a, b); }
-LG_INLINE lg_wide wide_minus(lg_wide a, lg_wide b) { return _mm512_sub_ps(a, b); }
-LG_INLINE lg_wide wide_load(const float *p, int64_t n) {
-    return n >= 16 ? _mm512_loadu_ps(p) : _mm512_maskz_loadu_ps(first_lanes(n), p);
-}
-LG_INLINE void wide_store(float *p, lg_wide v, int64_t n) {
-    if (n >= 16)
-        _mm512_storeu_ps(p, v);
-    else
-        _mm512_mask_storeu_ps(p, first_lanes(n), v);
-}
-#else
-enum { WIDE = 8 };
-typedef lg_f8 lg_wide;
-LG_INLINE lg_wide wide_all(float x) { return lg_all8(x); }
-LG_INLINE lg_wide wide_fma(lg_wide a, lg_wide b, lg_wide c) { return lg_fma8(a, b, c); }
-LG_INLINE lg_wide wide_times(lg_wide a, lg_wide b) { return a * b; }
-LG_INLINE lg_wide wide_minus(lg_wide a, lg_wide b) { return a - b; }
-LG_INLINE lg_wide wide_load(const float *p, int64_t n) { return lg_load8(p, n); }
-LG_INLINE void wide_store(float *p, lg_wide v, int64_t n) { lg_store8(p, v, n); }
-#endif
 
 /* Query, key and value of one head from the first token of a block on; rows of each are a step apart. */
 typedef struct {
