@@ -103,8 +103,8 @@ typedef struct {
 } lg_decay_args;
 LG_DECLARE(lg_kda_decay_task);
 
-/* Items: heads. scratch holds 3 * LG_KDA_BLOCK * k values per worker. */
-enum { LG_KDA_BLOCK = 16 };
+/* Items: heads. scratch holds LG_KDA_SCRATCH * k values per worker: three blocks and a strip of the state. */
+enum { LG_KDA_BLOCK = 16, LG_KDA_SCRATCH = 3 * LG_KDA_BLOCK + 64 };
 typedef struct {
     const float *query, *key, *value, *decay, *beta;
     float *state, *out, *scratch;

@@ -19,7 +19,7 @@ LG_EXPORT int lg_kda_decay(lg_pool *pool, int isa, const float *raw, const float
 LG_EXPORT int lg_kda_scan(lg_pool *pool, int isa, const float *query, const float *key, const float *value,
                           const float *decay, const float *beta, float *state, float *out, int64_t tokens,
                           int64_t h, int64_t k, int64_t v) {
-    const size_t values = (size_t)lg_pool_threads(pool) * 3 * LG_KDA_BLOCK * (size_t)k;
+    const size_t values = (size_t)lg_pool_threads(pool) * LG_KDA_SCRATCH * (size_t)k;
     float *scratch = malloc(values * sizeof *scratch);
     if (!scratch) return LG_NO_MEMORY;
     lg_kda_args a = {query, key, value, decay, beta, state, out, scratch, tokens, h, k, v};
@@ -33,7 +33,7 @@ LG_EXPORT int lg_conv_scan(lg_pool *pool, int isa, const float *const *raw, cons
                            float *const *windows, const float *decay, const float *beta, float *state,
                            float *out, int64_t tokens, int64_t h, int64_t k, int64_t v, int64_t taps) {
     if (taps < 1 || taps > LG_MAX_TAPS) return LG_BAD_SHAPE;
-    const int64_t stride = LG_KDA_BLOCK * (5 * k + v) + taps * (2 * k + v);
+    const int64_t stride = LG_KDA_SCRATCH * k + LG_KDA_BLOCK * (2 * k + v) + taps * (2 * k + v);
     float *scratch = malloc((size_t)lg_pool_threads(pool) * (size_t)stride * sizeof *scratch);
     if (!scratch) return LG_NO_MEMORY;
     lg_conv_scan_args a = {

@@ -88,6 +88,7 @@ typedef struct {
 
 typedef struct {
     float *query, *key, *decay; /* [LG_KDA_BLOCK, k] of one head */
+    float *strip;               /* [k, 4 * WIDE] */
 } kda_block;
 
 static void prepare(const lg_kda_args *a, int64_t head, int64_t first, int64_t n, head_rows r, kda_block b) {
@@ -149,9 +150,8 @@ LG_INLINE void write_and_read(kda_strip s, kda_block b, int64_t t, int has_next,
 /* Advance a strip by n tokens. Sums over k ascend by fma from +0, one chain per value column, so they
  * know nothing of chunks or of the columns beside them. */
 LG_INLINE void advance(const lg_kda_args *a, int64_t head, int64_t first, int64_t n, head_rows r, kda_block b,
-                       int64_t v, int groups) {
-    const int64_t left = groups > 1 ? WIDE : a->v - v; /* several groups are full */
-    const kda_strip s = {a->state + head * a->k * a->v + v, a->k, a->v, left};
+                       kda_strip s, int64_t v, int groups) {
+    const int64_t left = s.left;
     lg_wide recalled[8], delta[8], out[8];
     decay_and_recall(s, b.decay, b.key, recalled, groups);
     for (int64_t t = 0; t < n; t++) {
@@ -168,12 +168,34 @@ LG_INLINE void advance(const lg_kda_args *a, int64_t head, int64_t first, int64_
     }
 }
 
+enum { STRIP = 4 * WIDE };
+
+static void move_strip(const float *from, int64_t from_step, float *to, int64_t to_step, int64_t k) {
+    for (int64_t c = 0; c < k; c++)
+        for (int g = 0; g < STRIP; g += WIDE)
+            wide_store(to + c * to_step + g, wide_load(from + c * from_step + g, WIDE), WIDE);
+}
+
+/* Rows of a strip lie a power of two apart and crowd into a few sets of the cache; for several tokens they are
+ * brought together first. */
 static void advance_head(const lg_kda_args *a, int64_t head, int64_t first, int64_t n, head_rows r, kda_block b) {
+    float *state = a->state + head * a->k * a->v;
     int64_t v = 0;
     prepare(a, head, first, n, r, b);
-    for (; n == 1 && v + 8 * WIDE <= a->v; v += 8 * WIDE) advance(a, head, first, n, r, b, v, 8);
-    for (; v + 4 * WIDE <= a->v; v += 4 * WIDE) advance(a, head, first, n, r, b, v, 4);
-    for (; v < a->v; v += WIDE) advance(a, head, first, n, r, b, v, 1);
+    for (; n == 1 && v + 2 * STRIP <= a->v; v += 2 * STRIP) {
+        const kda_strip s = {state + v, a->k, a->v, WIDE};
+        advance(a, head, first, n, r, b, s, v, 8);
+    }
+    for (; v + STRIP <= a->v; v += STRIP) {
+        const kda_strip s = {b.strip, a->k, STRIP, WIDE};
+        move_strip(state + v, a->v, b.strip, STRIP, a->k);
+        advance(a, head, first, n, r, b, s, v, 4);
+        move_strip(b.strip, STRIP, state + v, a->v, a->k);
+    }
+    for (; v < a->v; v += WIDE) {
+        const kda_strip s = {state + v, a->k, a->v, a->v - v};
+        advance(a, head, first, n, r, b, s, v, 1);
+    }
 }
 
 LG_INLINE int64_t block_tokens(int64_t left) { return left < LG_KDA_BLOCK ? left : LG_KDA_BLOCK; }
@@ -181,8 +203,8 @@ LG_INLINE int64_t block_tokens(int64_t left) { return left < LG_KDA_BLOCK ? left
 void LG_NAME(lg_kda_scan_task)(void *context, int64_t begin, int64_t end, int worker) {
     const lg_kda_args *a = context;
     const int64_t part = LG_KDA_BLOCK * a->k;
-    float *scratch = a->scratch + (int64_t)worker * 3 * part;
-    const kda_block b = {scratch, scratch + part, scratch + 2 * part};
+    float *scratch = a->scratch + (int64_t)worker * LG_KDA_SCRATCH * a->k;
+    const kda_block b = {scratch, scratch + part, scratch + 2 * part, scratch + 3 * part};
     for (int64_t head = begin; head < end; head++)
         for (int64_t first = 0; first < a->tokens; first += LG_KDA_BLOCK) {
             const int64_t at = first * a->h + head;
@@ -198,8 +220,8 @@ void LG_NAME(lg_conv_scan_task)(void *context, int64_t begin, int64_t end, int w
     const lg_kda_args *scan = &a->scan;
     const int64_t k = scan->k, v = scan->v, part = LG_KDA_BLOCK * k, width[3] = {k, k, v};
     float *scratch = scan->scratch + (int64_t)worker * a->scratch_stride;
-    const kda_block b = {scratch, scratch + part, scratch + 2 * part};
-    float *rows[3] = {scratch + 3 * part, scratch + 4 * part, scratch + 5 * part};
+    const kda_block b = {scratch, scratch + part, scratch + 2 * part, scratch + 3 * part};
+    float *rest = scratch + LG_KDA_SCRATCH * k, *rows[3] = {rest, rest + part, rest + 2 * part};
     float *filter = rows[2] + LG_KDA_BLOCK * v;
     float *filters[3] = {filter, filter + a->taps * k, filter + 2 * a->taps * k};
     const head_rows r = {rows[0], rows[1], rows[2], k, v};
