@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from localglm.backends.base import Cells, Device, HyperParams, StoredMatrix
-from localglm.backends.cpu import boundary
 from localglm.backends.cpu.device import CpuDevice
 from localglm.backends.cpu.library import choose_threads, library_path, load
+from localglm.backends.cpu.results import Results
 from localglm.errors import DeviceError, MemoryShortError, NumericFaultError, ShapeError
 from localglm.quant.types import StorageType
 
@@ -146,7 +146,7 @@ def test_memory_that_cannot_be_had_is_named_with_its_size(
     with pytest.raises(MemoryShortError, match="4000 bytes"):
         device.alloc((10, 100))
     with pytest.raises(MemoryShortError, match="24 bytes"):
-        boundary.empty((2, 3))
+        Results().empty((2, 3))
 
 
 @pytest.mark.parametrize(("value", "finite"), [(1.0, True), (np.inf, False), (np.nan, False)])
