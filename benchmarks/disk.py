@@ -7,7 +7,7 @@ in all: MB/s from the drive over the whole time and while reading, their share o
 faults. ``--limit`` GiB puts the process into a memory control group of that size first (Linux, as
 root), and ``--cold`` lets the system's cache drop the file.
 
-Run: python -m benchmarks.disk FILE [--tokens 12] [--experts 1] [--limit 3.7] [--cold] [--mapped]
+Run: python -m benchmarks.disk FILE [--tokens 12] [--experts 1] [--limit 3.7] [--cold]
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ from pathlib import Path
 import numpy as np
 
 from localglm.backends.cpu.device import CpuDevice
-from localglm.experts import HomeStatistics, StreamedHome, expert_bytes, minimum_memory, open_home
+from localglm.experts import (
+    HomeStatistics,
+    MappedHome,
+    StreamedHome,
+    expert_bytes,
+    minimum_memory,
+    open_home,
+    open_mapped_home,
+)
 from localglm.experts.drive import measure
 from localglm.experts.reader import DriveFile
 from localglm.gguf import open_model
@@ -70,7 +78,7 @@ def depth_table(path: Path) -> dict[int, float]:
     return rates
 
 
-def moment(home: StreamedHome | None) -> Moment:
+def moment(home: StreamedHome | MappedHome | None) -> Moment:
     """Read the counters."""
     faults = 0
     if os.name == "posix":
@@ -108,7 +116,9 @@ def rates(before: Moment, after: Moment) -> tuple[float, float]:
     return read / (after.clock - before.clock), read / busy if busy else 0.0
 
 
-def decode(model: Model, home: StreamedHome | None, tokens: int) -> tuple[Moment, Moment]:
+def decode(
+    model: Model, home: StreamedHome | MappedHome | None, tokens: int
+) -> tuple[Moment, Moment]:
     """Decode, print one line per token and one for all after the first four; return its ends."""
     state = model.new_state(context=tokens + 16)
     ids = np.random.default_rng(3).integers(0, model.geometry.vocabulary, tokens).tolist()
@@ -133,6 +143,7 @@ def main() -> None:
     parser.add_argument("--depth", type=int, default=16)
     parser.add_argument("--cold", action="store_true", help="drop the file from the cache first")
     parser.add_argument("--mapped", action="store_true", help="decode from the mapped file instead")
+    parser.add_argument("--warmed", action="store_true", help="the same, read ahead of the faults")
     given = parser.parse_args()
     if given.cold:
         with closing(DriveFile(given.file, direct=False)) as file:
@@ -156,7 +167,11 @@ def run(given: argparse.Namespace) -> tuple[Moment, Moment]:
     found = survey(file)
     memory = minimum_memory(found) if given.experts is None else int(given.experts * GIB)
     print(f"experts {expert_bytes(found) / GIB:.2f} GiB, of the file's {file.file_bytes / GIB:.2f}")
-    home = None if given.mapped else open_home(file, found, memory=memory, depth=given.depth)
+    home: StreamedHome | MappedHome | None = None
+    if given.warmed:
+        home = open_mapped_home(file, found, depth=given.depth)
+    elif not given.mapped:
+        home = open_home(file, found, memory=memory, depth=given.depth)
     device = CpuDevice(given.threads)
     try:
         geometry, weights = load_surveyed(file, found, device, home=home)

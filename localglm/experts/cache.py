@@ -14,12 +14,10 @@ import numpy as np
 
 from localglm.arrays import I64, U8
 from localglm.errors import MemoryShortError
+from localglm.experts.failures import Key
 from localglm.experts.frequency import AgedFrequency
 from localglm.experts.library import load
 from localglm.units import size_text
-
-Key = tuple[int, int]
-"""(layer, expert)."""
 
 
 class SlotState(enum.IntEnum):

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localglm.backends.base import LentExpert
-from localglm.errors import ModelFileError
-from localglm.experts.cache import ExpertCache, Key
+from localglm.experts.cache import ExpertCache
+from localglm.experts.failures import Key, Patience, cannot_be_read, no_answer
 from localglm.experts.frequency import AgedFrequency
 from localglm.experts.guesses import GuessRecord
-from localglm.experts.layout import PARTS, ByteRange, ExpertLayout
-from localglm.experts.library import fault_text
+from localglm.experts.layout import ByteRange, ExpertLayout
 from localglm.experts.reader import (
     CLOSE_SECONDS,
     DriveFile,
@@ -32,7 +31,8 @@ from localglm.experts.statistics import HomeStatistics
 PATIENCE = 30.0
 """Seconds without any read coming back after which the drive is said not to answer."""
 
-_GLANCE = 0.2  # seconds of one wait, so that an interrupt is noticed
+GLANCE = 0.2
+"""Seconds of one wait, so that an interrupt is noticed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +261,7 @@ class StreamedHome:
     def _arrived(self, waiting: dict[Key, None]) -> list[Key]:
         """Return wanted experts that are in memory, waiting for the first."""
         self._collect(0.0)
-        begun = last = time.perf_counter()
-        reads = self._reader.sums().reads
+        begun, patience = time.perf_counter(), Patience(self._reader, self._patience)
         while True:
             self._start()
             here = [key for key in waiting if self._cache.is_held(key)]
@@ -272,13 +271,12 @@ class StreamedHome:
                 return here[: self._cache.slots // 2] if self._backlog else here
             for key in waiting:
                 if key in self._failed:
-                    raise self._failure(key, self._failed[key])
-            self._collect(_GLANCE)
-            now, after = time.perf_counter(), self._reader.sums().reads
-            if after != reads:
-                reads, last = after, now
-            elif now - last > self._patience:
-                raise self._no_answer(next(iter(waiting)))
+                    ending = self._failed[key]
+                    raise cannot_be_read(self._path(key, ending.span), key, ending)
+            self._collect(GLANCE)
+            if patience.is_over():
+                key = next(iter(waiting))
+                raise no_answer(self._path(key, 0), key, self._patience)
 
     def _view(self, key: Key) -> LentExpert:
         """Pin an expert and show its three parts."""
@@ -318,26 +316,5 @@ class StreamedHome:
             file.close()
         self._files = files
 
-    def _failure(self, key: Key, ending: Ending) -> ModelFileError:
-        path = self._paths[self._ranges(key)[ending.span].shard]
-        what = f"{path}: {PARTS[ending.span]} of expert {key[1]} in layer {key[0]} cannot be read"
-        if ending.outcome is Outcome.END:
-            return ModelFileError(
-                what,
-                why="the file ends before it: it was cut short",
-                try_="copy or download the file again, then repeat the request",
-            )
-        return ModelFileError(
-            what,
-            why=fault_text(ending.fault),
-            try_="check the drive and its cable, then repeat the request",
-        )
-
-    def _no_answer(self, key: Key) -> ModelFileError:
-        path = self._paths[self._ranges(key)[0].shard]
-        return ModelFileError(
-            f"{path}: the drive does not answer",
-            why=f"expert {key[1]} of layer {key[0]} was asked for, and for {self._patience:g} s"
-            " nothing came",
-            try_="check the drive and its cable, then repeat the request",
-        )
+    def _path(self, key: Key, part: int) -> Path:
+        return self._paths[self._ranges(key)[part].shard]
