@@ -22,7 +22,7 @@ def compile_without_optimising(name, source, folder):
     processor = dict(target.processors)["neon"]
     flags = [flag for flag in native.FLAGS if flag != "-O3"]
     own = ["-O0", f"-mcpu={processor}", "-DLG_ISA=neon", "-I", str(native.SOURCE)]
-    native._zig(["-c", *flags, *own, str(source), "-o", str(folder / "made.o")], target)
+    native.zig(["-c", *flags, *own, str(source), "-o", str(folder / "made.o")], target)
 
 
 @pytest.mark.parametrize("name", ARM)

@@ -69,6 +69,7 @@ def full_width(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 def test_a_full_width_prompt_of_1200_tokens_gives_the_same_bits(full_width: Path) -> None:
     ids = np.random.default_rng(3).integers(0, 2048, 1200).tolist()
     base = logits(full_width, ids, 1200, DeviceChoice())
@@ -80,6 +81,7 @@ def test_a_full_width_prompt_of_1200_tokens_gives_the_same_bits(full_width: Path
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 def test_portable_and_vector_kernels_agree_at_full_width(full_width: Path) -> None:
     ids = np.random.default_rng(4).integers(0, 2048, 48).tolist()
     base = logits(full_width, ids, 48, DeviceChoice())

@@ -48,7 +48,8 @@ def test_another_order_of_sums_would_be_seen(storage: StorageType) -> None:
 
 
 def _expert_row(case: Case, x: F32, e: int) -> F32:
-    weights = [case.arguments[name] for name in ("gate", "up", "down")]
+    held = case.arguments["experts"]
+    weights = [held.gate, held.up, held.down]
     limit = case.arguments["limit"]
     gate, up = (product.matmul(w.type, _rows(w)[e], x) for w in weights[:2])
     if limit is not None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from localglm.arrays import AnyArray
+    from localglm.backends.base import StoredExperts
     from localglm.ops.spec import Outputs
 
 MOST_ELEMENTS = 25_000
@@ -87,9 +88,9 @@ def gated(g: float, u: float, limit: float | None) -> float:
 
 
 def loop_expert_ffn(
-    gate: object, up: object, down: object, x: AnyArray, ids: AnyArray, limit: float | None
+    experts: StoredExperts, x: AnyArray, ids: AnyArray, limit: float | None
 ) -> Outputs:
-    g, u, d = decoded(gate), decoded(up), decoded(down)
+    g, u, d = (decoded(side) for side in (experts.gate, experts.up, experts.down))
     out = np.empty((*ids.shape, x.shape[1]))
     for t, row in enumerate(x):
         for r, e in enumerate(ids[t]):

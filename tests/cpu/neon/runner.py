@@ -101,5 +101,5 @@ def build_runner(folder, flags=native.FLAGS):
     source = Path(__file__).with_name("runner.c")
     objects = native._objects(TARGET, folder, flags)
     includes = ("-I", str(native.SOURCE))
-    native._zig(["-static", *flags, *includes, str(source), *objects, "-o", str(program)], TARGET)
+    native.zig(["-static", *flags, *includes, str(source), *objects, "-o", str(program)], TARGET)
     return program
