@@ -144,7 +144,22 @@ def _discard_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Program,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+)
+@click.option(
+    "--plain", is_flag=True, help="Chat in plain lines, for any terminal, pipe or reader."
+)
 @click.version_option(localglm.__version__, prog_name="localglm")
-def main() -> None:
-    """Run GLM-5.3-Flash on this computer."""
+@click.pass_context
+def main(context: click.Context, plain: bool) -> None:
+    """Run GLM-5.3-Flash on this computer.
+
+    Without a command: the full-screen chat, with the model and the chat of last time.
+    """
+    if context.invoked_subcommand is None:
+        from localglm.cli.full_screen import begin  # noqa: PLC0415 - keeps --help light
+
+        begin(plain=plain)

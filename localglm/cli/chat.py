@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from localglm.cli.full_screen import is_full_screen, show
 from localglm.cli.model_argument import model_argument
 from localglm.cli.request_options import Chosen, answer_options, engine_options
-from localglm.errors import UsageError
 
 
 @click.command("chat")
@@ -23,15 +23,12 @@ def command(model: Path, plain: bool, **flags: Any) -> None:
     """Talk with MODEL.
 
     MODEL is a GGUF file, any shard of a split file, a folder, or the word demo.
-    Each line is a turn; a line that ends in a backslash goes on. /help lists the commands. Ctrl-C
-    ends the answer, not the chat.
+    In plain lines each line is a turn; a line that ends in a backslash goes on. /help lists the
+    commands. Ctrl-C ends the answer, not the chat.
     """
-    if not plain:
-        raise UsageError(
-            "this version has no full-screen chat",
-            why="only the line mode is built",
-            try_="add --plain",
-        )
+    if is_full_screen(plain=plain):
+        show(model, flags)
+        return
     talk(model, flags)
 
 

@@ -123,10 +123,11 @@ def test_help_lists_every_command() -> None:
     assert "answers 0;" in err
 
 
-def test_without_plain_the_chat_says_what_to_add() -> None:
+def test_without_a_terminal_the_chat_is_plain_lines_by_itself() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "localglm", "chat", str(MODEL)],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
-    assert done.returncode == 2
-    assert "add --plain" in done.stderr
+    assert done.returncode == 0
+    assert "/help lists the commands" in done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
