@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import contextvars
 import os
+import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -90,6 +91,7 @@ class GlmApp(App[None]):
         """Show the last chat, or what was found here."""
         self._loop = asyncio.get_running_loop()
         self._news_context = contextvars.copy_context()
+        self._leave_on_signals(self._loop)
         await self.push_screen(self.chat)
         model = self.begin.model or self.begin.last.model
         if model is None:
@@ -107,6 +109,22 @@ class GlmApp(App[None]):
 
     async def _survey(self) -> None:
         self.note_machine(await asyncio.to_thread(self.begin.find_machine))
+
+    def _leave_on_signals(self, loop: asyncio.AbstractEventLoop) -> None:
+        # Windows has no such signals for a console, and tests may run beside the main thread.
+        for name in ("SIGTERM", "SIGHUP"):
+            with contextlib.suppress(AttributeError, NotImplementedError, RuntimeError, ValueError):
+                loop.add_signal_handler(getattr(signal, name), self.leave)
+
+    def _handle_exception(self, error: Exception) -> None:
+        # The terminal is given back first; then the edge of the process tells of the fault.
+        super()._handle_exception(error)
+        self._exit_renderables.clear()
+
+    @property
+    def fault(self) -> Exception | None:
+        """What ended the program, if it was a mistake of ours."""
+        return self._exception
 
     def leave(self) -> None:
         """End the program; what is written is kept."""

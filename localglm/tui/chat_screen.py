@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from localglm.tui.app import GlmApp
     from localglm.tui.bridge import News
 
+_AT_PROMPT = "Enter sends · Ctrl+R chats · Ctrl+T thinking · Ctrl+P every action · F1 help"
+_AT_MESSAGE = "Up Down choose · Space thinking · E edit · R again · Y copy · Left Right versions"
 _SAVE_S = 1.0
 _PRIORITY = {"escape", "enter", "shift+enter", "ctrl+j"}
 
@@ -60,6 +62,7 @@ class ChatScreen(Screen[None]):
         self.queued: str | None = None
         self._progress = ""
         self._saved = 0.0
+        self._is_silent = True
         self.branches = Branches(self)
         self.commands = Commands(self)
 
@@ -86,6 +89,10 @@ class ChatScreen(Screen[None]):
         self._ticker = self.set_interval(0.5, self._tick, pause=True)
         self.show_state()
 
+    def on_descendant_focus(self) -> None:
+        """Say what the keys do here."""
+        self.call_after_refresh(self.show_state)
+
     def on_resize(self) -> None:
         """Fit the footer."""
         self.call_after_refresh(self.show_state)
@@ -102,13 +109,16 @@ class ChatScreen(Screen[None]):
             rate = self.last_done.timings.decode_tokens_per_s
         program = self.program
         width = self.size.width - 4
-        self._footer.update(status.footer(program.facts, program.controls, used, rate, width))
-        self._activity.update(self._activity_text())
+        footer = status.footer(program.facts, program.controls, used, rate, width)
+        # One line each: nothing around them moves.
+        self._footer.update(footer, layout=False)
+        self._activity.update(self._activity_text(), layout=False)
 
     def _activity_text(self) -> str:
         answering = self.answering
         if answering is None:
-            return self._progress or self.hint
+            usual = _AT_MESSAGE if self.transcript.has_focus else _AT_PROMPT
+            return self._progress or self.hint or usual
         waiting = " · one message waits" if self.queued else ""
         if self.is_stopping:
             return "stopping" + waiting
@@ -154,7 +164,10 @@ class ChatScreen(Screen[None]):
         if grown and self.answering is not None:
             self.transcript.changed(self.answering.entry)
             self._save_sometimes(self.answering.turn)
-        self.show_state()
+        # While text comes, the figures change with the clock.
+        if not grown or self._is_silent:
+            self._is_silent = not grown
+            self.show_state()
 
     def _grow(self, news: News) -> bool:
         answering = self.answering

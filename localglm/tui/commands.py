@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual.app import SuspendNotSupported
+
 from localglm.engine import protocol as p
 from localglm.errors import LocalGlmError, UsageError
 from localglm.tui.actions import completions, help_lines
@@ -215,8 +217,15 @@ class Commands:
     def do_editor(self, _argument: str) -> None:
         """Write the prompt in the editor of the user."""
         screen = self._screen
-        with screen.program.suspend():
-            text = edited(screen.prompt.whole)
+        try:
+            with screen.program.suspend():
+                text = edited(screen.prompt.whole)
+        except SuspendNotSupported as error:
+            raise UsageError(
+                "an editor cannot be opened here",
+                why="this terminal cannot be lent to another program",
+                try_="write the text in a file, then /file PATH",
+            ) from error
         screen.prompt.fill(text)
         screen.refresh()
 

@@ -44,8 +44,14 @@ class TurnEntry:
         self.turn = turn
         self.is_open = is_open
         self.notices: list[str] = []
-        self._text = Flow(turn.text, is_markdown=turn.role == "assistant")
-        self._thinking = Flow(turn.thinking, is_markdown=False, style="thinking")
+        self._text = Flow(turn.text, is_markdown=turn.role == "assistant", indent=_INDENT)
+        self._thinking = Flow(
+            turn.thinking,
+            is_markdown=False,
+            style="thinking",
+            indent=_INDENT + "│ ",
+            indent_style="dim",
+        )
 
     @property
     def raw(self) -> str:
@@ -59,15 +65,12 @@ class TurnEntry:
 
     def lines(self, width: int) -> list[Line]:
         """Return label, thinking, text, notices and end mark."""
-        inner = max(8, width - len(_INDENT))
         out: list[Line] = [self._label()]
         if not self._thinking.is_empty:
             out.append(((_INDENT, "text"), (self._thinking_line(), "dim")))
             if self.is_open:
-                out += [
-                    ((_INDENT + "│ ", "dim"), *line) for line in self._thinking.lines(inner - 2)
-                ]
-        out += [((_INDENT, "text"), *line) for line in self._text.lines(inner)]
+                out += self._thinking.lines(width)
+        out += self._text.lines(width)
         for notice in self.notices:
             out += wrapped([("! " + notice, "note")], width, [(_INDENT, "text")])
         if end := _ENDS[self.turn.state]:

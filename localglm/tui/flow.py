@@ -9,7 +9,7 @@ from localglm.tui.safe_text import shown
 from localglm.tui.wrapping import wrapped
 
 if TYPE_CHECKING:
-    from localglm.tui.wrapping import Line
+    from localglm.tui.wrapping import Line, Span
 
 _LONG_TAIL = 1500
 _KEPT_TAIL = 300
@@ -18,10 +18,20 @@ _KEPT_TAIL = 300
 class Flow:
     """One text and its lines at the width they were last asked for."""
 
-    def __init__(self, text: str = "", *, is_markdown: bool = True, style: str = "text") -> None:
+    def __init__(
+        self,
+        text: str = "",
+        *,
+        is_markdown: bool = True,
+        style: str = "text",
+        indent: str = "",
+        indent_style: str = "text",
+    ) -> None:
         self._parts: list[str] = [text] if text else []
         self._is_markdown = is_markdown
         self._style = style
+        self._indent: tuple[Span, ...] = ((indent, indent_style),) if indent else ()
+        self._indent_cells = len(indent)
         self._width = 0
         self._begin("")
 
@@ -45,6 +55,7 @@ class Flow:
 
     def lines(self, width: int) -> list[Line]:
         """Return every line; the list is the flow's own and only valid until the next call."""
+        width = max(8, width - self._indent_cells)
         if width != self._width:
             self._width = width
             self._begin(self.text)
@@ -64,12 +75,15 @@ class Flow:
         self._pending = ""
         del self._lines[self._frozen :]
         for source in whole:
-            self._lines += self._source(source, is_whole=True)
+            self._take(self._source(source, is_whole=True))
         self._frozen = len(self._lines)
         if len(self._tail) > _LONG_TAIL:
             self._freeze_most_of_tail()
         if self._tail:
-            self._lines += self._source(self._tail, is_whole=False)
+            self._take(self._source(self._tail, is_whole=False))
+
+    def _take(self, lines: list[Line]) -> None:
+        self._lines += [(*self._indent, *line) for line in lines] if self._indent else lines
 
     def _freeze_most_of_tail(self) -> None:
         """Keep the end of a long line live; what stands before it does not move any more."""
@@ -80,13 +94,13 @@ class Flow:
         # Marks and indents make lines differ from their source; plain ones are cut by count.
         joined = "".join(text for line in head for text, _ in line)
         if head and self._tail.startswith(joined) and shown(self._tail) == self._tail:
-            self._lines += head
+            self._take(head)
             self._frozen = len(self._lines)
             self._tail = self._tail[end:]
             return
         cut = self._tail.rfind(" ", 0, len(self._tail) - _KEPT_TAIL)
         cut = len(self._tail) - _KEPT_TAIL if cut < _LONG_TAIL // 2 else cut + 1
-        self._lines += self._source(self._tail[:cut], is_whole=False)
+        self._take(self._source(self._tail[:cut], is_whole=False))
         self._frozen = len(self._lines)
         self._tail = self._tail[cut:]
 

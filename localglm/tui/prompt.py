@@ -20,7 +20,9 @@ class Prompt(TextArea):
     """The prompt. A long paste stands as a short name and is put back when it is sent."""
 
     DEFAULT_CSS = """
-    Prompt { height: auto; min-height: 3; max-height: 10; border: round $primary; }
+    Prompt { height: auto; min-height: 3; max-height: 10; padding: 0 1; }
+    Prompt { border: round $surface-lighten-2; }
+    Prompt:focus { border: round $primary; }
     """
 
     class Wanted(Message):

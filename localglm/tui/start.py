@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from localglm.cli.request_options import Chosen
@@ -32,8 +31,8 @@ def run(model: Path | None, flags: Mapping[str, Any]) -> None:
         app.run()
     finally:
         app.close()
-    if app.return_code:
-        sys.exit(app.return_code)
+    if app.fault is not None:
+        raise app.fault
 
 
 def _begin(model: Path | None, chosen: Chosen) -> Begin:

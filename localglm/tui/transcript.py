@@ -80,6 +80,7 @@ class Transcript(ScrollView, can_focus=True):
         place = self._entries.index(entry)
         del self._entries[place], self._laid[place]
         self._measure()
+        self.refresh()
 
     def changed(self, entry: Entry, *, follows: bool = False) -> None:
         """Lay an entry out again; the view follows the end if it was there."""
@@ -87,8 +88,17 @@ class Transcript(ScrollView, can_focus=True):
             return
         was_at_end = follows or self.is_at_end
         place = self._entries.index(entry)
-        self._laid[place] = entry.lines(self._width)
+        before = self._laid[place]
+        self._laid[place] = after = entry.lines(self._width)
+        pairs = enumerate(zip(before, after, strict=False))
+        same = next((i for i, (old, new) in pairs if old != new), min(len(before), len(after)))
         self._measure()
+        first = (self._ends[place - 1] if place else 0) + same
+        # What stands above the first changed line is on the screen already.
+        count = len(after) - same
+        if len(after) != len(before):
+            count = self.scroll_offset.y + self.size.height - first
+        self.refresh_lines(first, max(1, count))
         if was_at_end:
             self._follow()
 
@@ -157,26 +167,29 @@ class Transcript(ScrollView, can_focus=True):
         if self._width:
             self._laid = [entry.lines(self._width) for entry in self._entries]
             self._measure()
+            self.refresh()
 
     def _measure(self) -> None:
         self._ends = list(accumulate(len(lines) for lines in self._laid))
         height = self._ends[-1] if self._ends else 0
-        self.virtual_size = Size(self._width + _GUTTER, height)
-        self.refresh()
+        size = Size(self._width + _GUTTER, height)
+        if size != self.virtual_size:
+            self.virtual_size = size
 
     def _follow(self) -> None:
-        self.scroll_to(y=self.max_scroll_y, animate=False, immediate=True)
+        if self.scroll_offset.y != self.max_scroll_y:
+            self.scroll_to(y=self.max_scroll_y, animate=False, immediate=True)
 
     def render_line(self, y: int) -> Strip:
         """Return one line of the view."""
         width = self.size.width
         at = y + self.scroll_offset.y
         place = bisect_right(self._ends, at)
-        base = self.rich_style
+        if not self._looks:
+            self._looks = looks(self.app.theme_variables) | {"": self.rich_style}
+        base = self._looks[""]
         if place >= len(self._laid):
             return Strip.blank(width, base)
-        if not self._looks:
-            self._looks = looks(self.app.theme_variables)
         line = self._laid[place][at - (self._ends[place - 1] if place else 0)]
         gutter = ("▌ ", "cursor") if place == self.chosen else ("  ", "text")
         segments = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from fake_engine import program
@@ -88,7 +89,9 @@ def at_screen(
         def run(**fixtures: Any) -> None:
             asyncio.run(play(**fixtures))
 
-        del run.__wrapped__  # pytest would ask for a fixture named user
+        asked = inspect.signature(test)
+        fixtures = [each for name, each in asked.parameters.items() if name != "user"]
+        run.__signature__ = asked.replace(parameters=fixtures, return_annotation=None)
         return run
 
     return decorate
