@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from localglm.tui.bridge import News
     from localglm.tui.entries import TurnEntry
 
+_RATE_AFTER_S = 0.4
+"""What came with the first frame says nothing of the pace."""
+
 _ENDS = {"cancelled": "stopped", "length": "cut"}
 
 
@@ -31,6 +34,7 @@ class Answering:
         self._begun: float | None = None
         self._thinking_from: float | None = None
         self._thought_before_s = self.turn.thinking_s
+        self._first = 0
         self.tokens = 0
 
     @property
@@ -43,10 +47,10 @@ class Answering:
         """Tokens a second since the first one."""
         if self.done is not None:
             return self.done.timings.decode_tokens_per_s
-        if self._begun is None or self.tokens < 2:
+        if self._begun is None:
             return None
         elapsed = self._clock() - self._begun
-        return (self.tokens - 1) / elapsed if elapsed > 0 else None
+        return (self.tokens - self._first) / elapsed if elapsed >= _RATE_AFTER_S else None
 
     @property
     def used(self) -> int:
@@ -83,7 +87,7 @@ class Answering:
     def _grow(self, piece: Piece) -> None:
         now = self._clock()
         if self._begun is None:
-            self._begun = now
+            self._begun, self._first = now, piece.tokens
         self.tokens += piece.tokens
         if piece.kind == "thinking":
             if self._thinking_from is None:

@@ -165,7 +165,7 @@ class ChatScreen(Screen[None]):
             self.transcript.changed(self.answering.entry)
             self._save_sometimes(self.answering.turn)
         # While text comes, the figures change with the clock.
-        if not grown or self._is_silent:
+        if not grown or self._is_silent or self.answering is None:
             self._is_silent = not grown
             self.show_state()
 

@@ -62,10 +62,10 @@ def memory_rows(reply: MemoryReply) -> list[list[Span]]:
         ("mapped file", reply.mapped),
         ("buffers", reply.buffers),
         ("conversations", sessions),
-        ("kept states", reply.snapshots),
     ]
     out = bars("memory", [(name, float(size), size_text(size)) for name, size in rows if size])
-    out.append([(f"the engine process takes {size_text(reply.process)}", "dim")])
+    kept = f"{reply.snapshots} states are kept by name; " if reply.snapshots else ""
+    out.append([(f"{kept}the engine process takes {size_text(reply.process)}", "dim")])
     return out
 
 

@@ -129,7 +129,7 @@ class FakeEngine:
             case p.Memory():
                 return p.MemoryReply(
                     request=1, weights=3 << 30, buffers=1 << 30, mapped=0, process=5 << 30,
-                    sessions={"main": 1 << 20}, snapshots=1 << 20,
+                    sessions={"main": 1 << 20}, snapshots=1,
                 )  # fmt: skip
             case _:
                 return p.StatsReply(

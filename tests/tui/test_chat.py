@@ -6,6 +6,10 @@ from at_screen import User, at_screen
 from fake_engine import Crash, FakeEngine, Gate, done, say, think
 
 from localglm.engine import protocol as p
+from localglm.tui.answering import Answering
+from localglm.tui.bridge import Piece
+from localglm.tui.entries import TurnEntry
+from localglm.tui.turns import Turn
 
 
 @at_screen(lambda: FakeEngine([say("**Hello** you")]))
@@ -166,3 +170,21 @@ async def test_reading_shows_speed_time_left_and_what_was_kept(user: User) -> No
 async def test_a_loop_that_was_ended_is_said(user: User) -> None:
     await user.asks("hi")
     await user.sees("! the answer repeated itself")
+
+
+@at_screen(lambda: FakeEngine([think("a"), think("b"), say("c"), say("d"), done()]))
+async def test_after_an_answer_the_line_says_what_can_be_done_next(user: User) -> None:
+    await user.asks("hi")
+    await user.sees("Enter sends")
+    assert "Esc stops" not in user.screen
+
+
+def test_the_pace_counts_what_came_after_the_first_frame() -> None:
+    now = [0.0]
+    answering = Answering(TurnEntry(Turn("assistant")), clock=lambda: now[0])
+    answering.take(Piece("answer", "a" * 50, 50))
+    assert answering.rate is None
+    now[0] = 2.0
+    answering.take(Piece("answer", "b" * 10, 10))
+    assert answering.rate == 5.0
+    assert answering.turn.text == "a" * 50 + "b" * 10
