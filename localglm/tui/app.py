@@ -99,13 +99,29 @@ class GlmApp(App[None]):
         else:
             self.open_model(model)
             self.run_worker(self._survey())
-        if self.begin.model is None and self.begin.last.chat is not None:
-            self.run_worker(self._resume(self.begin.last.chat))
+        if self.begin.model is None and model is not None:
+            self.run_worker(self._resume_last())
+
+    async def _resume_last(self) -> None:
+        """Show the chat of last time; the newest where that one is gone."""
+        try:
+            keys = [kept.key for kept in await self.keeper.chats()]
+        except LocalGlmError as error:
+            self.chat.panel(error)
+            return
+        if keys:
+            last = self.begin.last.chat
+            await self._resume(last if last in keys else keys[0])
 
     async def _resume(self, key: int) -> None:
-        # A chat deleted by another instance is no reason to fail.
-        with contextlib.suppress(LocalGlmError, KeyError):
-            self.chat.commands.show_chat(await self.keeper.load(key))
+        try:
+            turns = await self.keeper.load(key)
+        except LocalGlmError as error:
+            self.chat.panel(error)
+            return
+        # Whoever has begun to write meanwhile is not interrupted.
+        if self.chat.answering is None:
+            self.chat.commands.show_chat(turns)
 
     async def _survey(self) -> None:
         self.note_machine(await asyncio.to_thread(self.begin.find_machine))
@@ -139,6 +155,7 @@ class GlmApp(App[None]):
         self._loop = None
         self.bridge.close()
         self.keeper.close()
+        self._keep_last(self.chat.turns.key)
 
     # -- frames --------------------------------------------------------------------------------
     def _wake(self, wait: float) -> None:
@@ -255,10 +272,6 @@ class GlmApp(App[None]):
     def _keep_last(self, chat: int | None) -> None:
         if self._model is not None:
             self.begin.keep_last(Last(self._model, chat))
-
-    async def remember(self) -> None:
-        """Note the chat that is shown, once it was kept."""
-        self._keep_last(await self.keeper.key_of(self.chat.turns))
 
     def show_chats(self, words: str) -> None:
         """Open the list of chats."""

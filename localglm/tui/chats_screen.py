@@ -12,6 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from localglm.errors import LocalGlmError
 from localglm.tui.actions import of_place
 from localglm.tui.safe_text import one_line
 from localglm.units import duration_text
@@ -77,7 +78,11 @@ class ChatsScreen(ModalScreen[int | None]):
 
     async def _fill(self) -> None:
         words = self._words
-        kept = await self.program.keeper.chats(words)
+        try:
+            kept = await self.program.keeper.chats(words)
+        except LocalGlmError as error:
+            self._say(one_line(f"{error.what}: {error.why}"))
+            return
         if words != self._words:
             return
         self._kept = kept

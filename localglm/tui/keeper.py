@@ -104,7 +104,12 @@ class Keeper:
         return tree
 
     async def _ask(self, work: Callable[[], _T]) -> _T:
-        return await asyncio.wrap_future(self._pool.submit(work))
+        try:
+            return await asyncio.wrap_future(self._pool.submit(work))
+        except (OSError, sqlite3.Error) as error:
+            raise LocalGlmError(
+                "the chats could not be read", why=str(error), try_="localglm chat MODEL --plain"
+            ) from error
 
     def _later(self, work: Callable[[], object]) -> None:
         def run() -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from localglm import paths
 from localglm.cli.request_options import Chosen
 from localglm.engine.client import Engine
 from localglm.tui import finding
 from localglm.tui.app import GlmApp
 from localglm.tui.begin import Begin
 from localglm.tui.controls import Controls
+from localglm.tui.disk_shelf import DiskShelf
 from localglm.tui.last import keep_last, read_last
-from localglm.tui.shelf import MemoryShelf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +43,7 @@ def _begin(model: Path | None, chosen: Chosen) -> Begin:
 
     return Begin(
         make_engine=Engine,
-        make_shelf=MemoryShelf,
+        make_shelf=lambda: DiskShelf(paths.data_folder() / "chats.sqlite3"),
         open_request=chosen.open_model,
         generate_request=generate,
         find_models=lambda: finding.models(finding.usual_folders()),
