@@ -137,6 +137,13 @@ class Engine:
         """
         return self._finish(self._begin(request), self.options.hang_seconds, None)
 
+    def self_test(self, request: p.SelfTest) -> Generation:
+        """Start a self-test; iterate the result for its events, the last a ``SelfTested``.
+
+        Raises: WorkerError when the engine cannot be started.
+        """
+        return Generation(self, self._begin(request))
+
     def plan(self, prompt: p.Prompt, session: str = "main") -> p.PlanReply:
         """Say what a prompt would cost before it is sent."""
         return _expect(p.PlanReply, self.call(p.Plan(request=0, prompt=prompt, session=session)))

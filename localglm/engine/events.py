@@ -8,6 +8,7 @@ import msgspec
 
 FinishReason: TypeAlias = Literal["end", "stop", "length", "cancelled", "tool_calls"]
 DeltaKind: TypeAlias = Literal["answer", "thinking"]
+PartKind: TypeAlias = Literal["op", "arithmetic", "model"]
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,6 +149,39 @@ class StatsReply(_Event, frozen=True, kw_only=True, tag="stats_reply"):
     sessions: dict[str, int] = {}
 
 
+class Testing(_Event, frozen=True, kw_only=True, tag="testing"):
+    """A part of the self-test begins; ``done`` of ``total`` parts lie behind."""
+
+    part: PartKind
+    name: str
+    done: int
+    total: int
+
+
+class Tested(_Event, frozen=True, kw_only=True, tag="tested"):
+    """A part of the self-test has run.
+
+    ``worst`` counts tolerances, at most 1 passes; None: the result cannot be compared (not finite,
+    another shape, other ids). ``why`` says more about a part that could not run.
+    """
+
+    part: PartKind
+    name: str
+    cases: int
+    worst: float | None
+    worst_case: str
+    seconds: float
+    passed: bool
+    why: str = ""
+
+
+class SelfTested(_Event, frozen=True, kw_only=True, tag="self_tested"):
+    """The self-test ended; ``is_complete`` unless it was cancelled."""
+
+    device: str
+    is_complete: bool
+
+
 class Failed(_Event, frozen=True, kw_only=True, tag="failed"):
     """A request failed; ``kind`` is the class of ``localglm.errors``."""
 
@@ -171,5 +205,8 @@ Event: TypeAlias = (
     | PlanReply
     | MemoryReply
     | StatsReply
+    | Testing
+    | Tested
+    | SelfTested
     | Failed
 )

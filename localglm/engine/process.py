@@ -37,15 +37,21 @@ _BOOT = (
 
 @dataclass(frozen=True, slots=True)
 class WorkerCommand:
-    """How the process starts: its opener ``module:function``, and folders for its module path."""
+    """How the process starts.
+
+    ``opener`` and ``devices`` are ``module:function``: what opens a model, and what opens a device
+    for the self-test. ``search_paths`` are folders for its module path.
+    """
 
     opener: str = "localglm.engine.opening:open_model_file"
     search_paths: tuple[str, ...] = ()
+    devices: str = "localglm.engine.devices:open_device"
 
     def arguments(self) -> list[str]:
         """Return the argument list; the working folder is never on the module path."""
         home = str(Path(localglm.__file__).resolve().parent.parent)
-        code = _BOOT.format(paths=[home, *self.search_paths], arguments=["--opener", self.opener])
+        arguments = ["--opener", self.opener, "--devices", self.devices]
+        code = _BOOT.format(paths=[home, *self.search_paths], arguments=arguments)
         return [sys.executable, "-P", "-c", code]
 
 

@@ -22,11 +22,15 @@ from localglm.engine.events import (
     MemoryReply,
     Notice,
     Opened,
+    PartKind,
     PlanReply,
     Prefill,
     Ready,
     Reply,
+    SelfTested,
     StatsReply,
+    Tested,
+    Testing,
     Timings,
     ToolCall,
     Usage,
@@ -53,10 +57,12 @@ from localglm.engine.requests import (
     Restore,
     Role,
     Sampling,
+    SelfTest,
     SetBudget,
     Shutdown,
     Snapshot,
     Stats,
+    TestLevel,
     TextPrompt,
 )
 from localglm.errors import WorkerError
@@ -89,6 +95,7 @@ __all__ = [
     "Notice",
     "OpenModel",
     "Opened",
+    "PartKind",
     "Plan",
     "PlanReply",
     "Prefill",
@@ -100,11 +107,16 @@ __all__ = [
     "Restore",
     "Role",
     "Sampling",
+    "SelfTest",
+    "SelfTested",
     "SetBudget",
     "Shutdown",
     "Snapshot",
     "Stats",
     "StatsReply",
+    "TestLevel",
+    "Tested",
+    "Testing",
     "TextPrompt",
     "Timings",
     "ToolCall",
@@ -116,7 +128,9 @@ __all__ = [
 ]
 
 PROTOCOL_VERSION: Final = 1
-FINAL_EVENTS: Final = (Ready, Opened, Done, Reply, PlanReply, MemoryReply, StatsReply, Failed)
+FINAL_EVENTS: Final = (
+    Ready, Opened, Done, Reply, PlanReply, MemoryReply, StatsReply, SelfTested, Failed,
+)  # fmt: skip
 """Events that end the request they belong to."""
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 CacheType: TypeAlias = Literal["f16", "f32"]
+TestLevel: TypeAlias = Literal["quick", "full"]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -175,6 +176,15 @@ class Stats(_Request, frozen=True, kw_only=True, tag="stats"):
     """Ask for the counters since the model was opened."""
 
 
+class SelfTest(_Request, frozen=True, kw_only=True, tag="self_test"):
+    """Run every op of a back end against its definition; an open model is closed first."""
+
+    level: TestLevel = "quick"
+    backend: str = "cpu"
+    device: str | None = None
+    threads: int | None = None
+
+
 class Shutdown(_Request, frozen=True, kw_only=True, tag="shutdown"):
     """End the process."""
 
@@ -194,5 +204,6 @@ Request: TypeAlias = (
     | Plan
     | Memory
     | Stats
+    | SelfTest
     | Shutdown
 )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from localglm.engine.model_port import OpenedModel, Opener
+    from localglm.engine.selftest import DeviceOpener
 
 
 class _Table:
@@ -63,7 +64,9 @@ class Service:
         send: Callable[[p.Event], None],
         status: Status,
         between: Callable[[], None] = lambda: None,
+        devices: DeviceOpener | None = None,
     ) -> None:
+        self._devices = devices
         self._between = between
         self._opener = opener
         self._send = send
@@ -89,6 +92,8 @@ class Service:
             return self._generate(request, control)
         if isinstance(request, p.OpenModel):
             return self._open(request)
+        if isinstance(request, p.SelfTest):
+            return self._self_test(request, control)
         answers: dict[type[Any], Callable[[Any], p.Event]] = {
             p.CloseModel: self._close,
             p.Plan: self._plan,
@@ -183,6 +188,14 @@ class Service:
             raise
         table.count(done)
         return done
+
+    def _self_test(self, request: p.SelfTest, control: Control) -> p.SelfTested:
+        from localglm.engine import devices, selftest  # noqa: PLC0415 - loads every definition
+
+        self.close()
+        opener = self._devices or devices.open_device
+        desk = selftest.Bench(request, self._send, self._status, control)
+        return selftest.run(desk, opener)
 
     def _plan(self, request: p.Plan) -> p.PlanReply:
         table = self._open_table()

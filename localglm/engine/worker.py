@@ -15,7 +15,7 @@ import queue
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from localglm.engine import protocol as p
 from localglm.engine.control import Control, Status
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from localglm.engine.model_port import Opener
+    from localglm.engine.selftest import DeviceOpener
 
 _BEAT_SECONDS = 0.5
 
@@ -35,7 +36,9 @@ _BEAT_SECONDS = 0.5
 class Worker:
     """The threads of the process and what they share."""
 
-    def __init__(self, source: BinaryIO, sink: BinaryIO, opener: Opener) -> None:
+    def __init__(
+        self, source: BinaryIO, sink: BinaryIO, opener: Opener, devices: DeviceOpener
+    ) -> None:
         self._source = source
         self._sink = sink
         self._sink_lock = threading.Lock()
@@ -43,7 +46,7 @@ class Worker:
         self._short: queue.SimpleQueue[p.Request] = queue.SimpleQueue()
         self._controls: dict[int, Control] = {}
         self._status = Status()
-        self._service = Service(opener, self.send, self._status, self._answer_short)
+        self._service = Service(opener, self.send, self._status, self._answer_short, devices)
 
     def send(self, event: p.Event) -> None:
         """Write one event; without a reader there is nothing left to do."""
@@ -141,21 +144,22 @@ def take_over_pipes() -> tuple[BinaryIO, BinaryIO]:
     return source, sink
 
 
-def find_opener(name: str) -> Opener:
-    """Return the opener ``module:function`` names."""
+def find_opener(name: str) -> Any:
+    """Return the function ``module:function`` names."""
     module, _, attribute = name.partition(":")
-    return cast("Opener", getattr(importlib.import_module(module), attribute))
+    return getattr(importlib.import_module(module), attribute)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the worker process."""
     parser = argparse.ArgumentParser(prog="localglm-engine")
     parser.add_argument("--opener", default="localglm.engine.opening:open_model_file")
+    parser.add_argument("--devices", default="localglm.engine.devices:open_device")
     chosen = parser.parse_args(arguments)
     source, sink = take_over_pipes()
     faulthandler.enable(file=sys.stderr)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Worker(source, sink, find_opener(chosen.opener)).run()
+    Worker(source, sink, find_opener(chosen.opener), find_opener(chosen.devices)).run()
     leave(0)
 
 
