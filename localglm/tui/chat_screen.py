@@ -128,7 +128,7 @@ class ChatScreen(Screen[None]):
             now = " · F3 answers now" if answering.is_thinking else ""
             return f"{verb} · {answering.tokens:,} tokens{rate}{now} · Esc stops{waiting}"
         if answering.prefill is not None:
-            return status.prefill_line(answering.prefill) + waiting
+            return status.prefill_line(answering.prefill, self.size.width - 4) + waiting
         return (self._progress or "waiting for the engine · Esc stops") + waiting
 
     def _tick(self) -> None:

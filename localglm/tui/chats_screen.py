@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from localglm.tui.app import GlmApp
     from localglm.tui.shelf import Kept
 
+_RECENT_S = 60.0
 _KEYS = "Enter opens · F2 renames · Del deletes · Ctrl+E exports · Esc closes"
 
 
@@ -91,7 +92,7 @@ class ChatsScreen(ModalScreen[int | None]):
         now = time.time()
         for each in kept:
             line = Text(one_line(each.title, 60) or "untitled")
-            line.append(f"  {duration_text(max(0.0, now - each.changed))} ago", "dim")
+            line.append(f"  {_age(now - each.changed)}", "dim")
             if each.excerpt:
                 line.append(f"\n  {one_line(each.excerpt, 100)}", "italic dim")
             chats.add_option(Option(line))
@@ -174,3 +175,8 @@ class ChatsScreen(ModalScreen[int | None]):
             self._say(_KEYS)
             return
         self.dismiss(None)
+
+
+def _age(seconds: float) -> str:
+    """Return how long ago something was; clocks of two computers may differ."""
+    return "just now" if seconds < _RECENT_S else f"{duration_text(seconds)} ago"

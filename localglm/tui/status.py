@@ -51,13 +51,19 @@ def footer(facts: Facts, controls: Controls, used: int, rate: float | None, widt
     return line
 
 
-def prefill_line(event: Prefill) -> str:
-    """Return the bar of reading the prompt; what was kept has a shade of its own."""
+def prefill_line(event: Prefill, width: int) -> str:
+    """Return the bar of reading the prompt, short where the screen is narrow."""
+    lines = [_prefill(event, cells) for cells in (_BAR, _BAR // 2, _BAR // 5, 0)]
+    return next((line for line in lines if cell_len(line) <= width), lines[-1])
+
+
+def _prefill(event: Prefill, cells: int) -> str:
+    """Return the line with a bar of so many cells; what was kept has a shade of its own."""
     total = max(1, event.total)
-    kept = min(_BAR, _BAR * event.cached // total)
-    read = max(0, _BAR * event.done // total - kept)
-    bar = "▓" * kept + "█" * read + "░" * (_BAR - kept - read)
-    text = f"reading {bar} {event.done:,}/{event.total:,} tokens"
+    kept = min(cells, cells * event.cached // total)
+    read = min(cells, max(kept, cells * event.done // total)) - kept
+    bar = "▓" * kept + "█" * read + "░" * (cells - kept - read) + " " * bool(cells)
+    text = f"reading {bar}{event.done:,}/{event.total:,} tokens"
     if event.cached:
         text += f" · {100 * event.cached // total} % kept"
     if event.tokens_per_s is not None:
