@@ -12,7 +12,7 @@ from textual.widgets import Static
 from localglm.engine import protocol as p
 from localglm.errors import LocalGlmError, UsageError, WorkerError
 from localglm.tui import status
-from localglm.tui.actions import of_place, parse_slash
+from localglm.tui.actions import completions, of_place, parse_slash
 from localglm.tui.answering import Answering
 from localglm.tui.branches import Branches
 from localglm.tui.bridge import Broke, Came, Piece, Restarted
@@ -62,6 +62,7 @@ class ChatScreen(Screen[None]):
         self.queued: str | None = None
         self._progress = ""
         self._saved = 0.0
+        self._offers = False
         self._is_silent = True
         self.branches = Branches(self)
         self.commands = Commands(self)
@@ -222,6 +223,18 @@ class ChatScreen(Screen[None]):
         """Obey a key of the prompt."""
         event.stop()
         self.act(event.name)
+
+    def on_text_area_changed(self) -> None:
+        """Offer the commands that begin with what is written."""
+        text = self.prompt.text
+        if text.startswith("/") and " " not in text and not text.startswith("//"):
+            self.hint = "  ".join(each.slash[0] for each in completions(text)) or "/help lists all"
+            self._offers = True
+        elif self._offers:
+            self.hint, self._offers = "", False
+        else:
+            return
+        self.show_state()
 
     def action_act(self, name: str) -> None:
         """Obey a key."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localglm import paths
+from localglm.errors import ModelFileError
 from localglm.units import size_text
 
 if TYPE_CHECKING:
@@ -48,7 +49,10 @@ def models(folders: Iterable[Path]) -> list[Model]:
             except OSError:
                 continue
     found = sorted(out.values(), key=lambda model: -model.size)[:_MOST_FILES]
-    demo = paths.demo_model()
+    try:
+        demo = paths.demo_model()
+    except ModelFileError:  # a build without it still finds what the user has
+        return found
     return [*found, Model("demo", demo, demo.stat().st_size)]
 
 

@@ -63,7 +63,7 @@ class WelcomeScreen(Screen[None]):
             line = Text(one_line(model.name, 60))
             line.append(f"  {size_text(model.size)}  {one_line(str(model.path.parent), 60)}", "dim")
             models.add_option(Option(line))
-        models.highlighted = 0
+        models.highlighted = 0 if self._models else None
         models.focus()
         self.run_worker(self._look())
 

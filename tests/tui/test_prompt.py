@@ -140,3 +140,13 @@ async def test_ctrl_d_leaves_only_an_empty_prompt(user: User) -> None:
     assert user.chat.prompt.text == ""
     await user.presses("ctrl+d")
     await user.until(lambda: user.app._exit)
+
+
+@at_screen(FakeEngine)
+async def test_a_slash_shows_the_commands_that_can_follow(user: User) -> None:
+    await user.presses("slash", "e")
+    await user.sees("/edit")
+    assert "/export" in user.screen
+    assert "/memory" not in user.screen
+    await user.presses("backspace", "backspace")
+    await user.sees("Enter sends")
