@@ -19,6 +19,7 @@ from localglm.engine.control import Control, Status
 from localglm.engine.devices import DeviceChoice
 from localglm.engine.selftest_model import logits_over
 from localglm.engine.selftest_probes import PROBES
+from localglm.engine.selftest_products import block_products
 from localglm.errors import LocalGlmError, UsageError
 from localglm.ops.registry import OPS
 from localglm.ops.spec import Case, OpSpec, Precision
@@ -96,6 +97,8 @@ def _parts(device: Device, request: p.SelfTest) -> list[_Part]:
         for probe in PROBES
         if precision is not Precision.FLOAT64
     ]
+    if precision is Precision.EIGHT_BIT:
+        probes.append(_Part("arithmetic", "block products", lambda: block_products(device)))
     model = _once("every position", lambda: logits_over(device, precision))
     return [*ops, *probes, _Part("model", "known logits", model)]
 

@@ -10,7 +10,9 @@ import pytest
 from localglm.backends.cpu.device import CpuDevice
 from localglm.engine.selftest_model import IDS, KNOWN, logits, logits_over
 from localglm.engine.selftest_probes import PROBES
+from localglm.engine.selftest_products import block_products
 from localglm.ops.spec import Precision
+from localglm.quant.types import Family, StorageType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -105,3 +107,25 @@ def test_another_prompt_is_far_from_the_known_logits(monkeypatch: pytest.MonkeyP
     assert logits_over(device, Precision.EIGHT_BIT) > 1.0
     assert logits(device).shape[0] == len(changed)
     device.close()
+
+
+BLOCK_TYPES = [k for k in StorageType if k.family is not Family.FLOAT]
+
+
+class Scaled(CpuDevice):
+    """A processor whose kernel of one storage type is a hundredth of a percent off."""
+
+    kind = StorageType.Q4_K
+
+    def matmul(self, weight: Any, x: Any) -> Any:
+        right = super().matmul(weight, x)
+        return right * F(1.0001) if weight.type is self.kind else right
+
+
+@pytest.mark.parametrize("kind", BLOCK_TYPES, ids=lambda k: k.name)
+def test_a_kernel_of_one_type_slightly_off_is_seen_in_that_type(kind: StorageType) -> None:
+    device = Scaled(threads=1)
+    device.kind = kind
+    wrong = {label.split(",")[0] for label, error in block_products(device) if error > 1}
+    device.close()
+    assert wrong == {kind.name}

@@ -84,7 +84,7 @@ def _sentence(result: Result) -> str:
         did = "ended" if result.status == "crashed" else "hung"
         return f"{result.name}: the engine process {did} in it"
     if result.part == "arithmetic":
-        return f"{result.name}: not exact"
+        return f"{result.name}: {result.why or f'not exact ({result.worst_case})'}"
     if result.why:
         return f"{result.name}: {result.why}"
     off = "not comparable" if result.worst is None else f"{result.worst:.3g} tolerances off"
