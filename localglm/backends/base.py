@@ -359,5 +359,8 @@ class Device(Ops, Protocol):
     def memory(self) -> MemoryReport:
         """Return the bytes held now."""
 
+    def tidy(self) -> None:
+        """Give back memory kept for later results; costs the next pass a little time."""
+
     def close(self) -> None:
         """Free everything; the device cannot be used afterwards."""

@@ -7,6 +7,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 FinishReason: TypeAlias = Literal["end", "stop", "length", "cancelled", "tool_calls"]
+MemoryHome: TypeAlias = Literal["memory", "file", "disk"]
+ExpertsHome: TypeAlias = Literal["mapped", "streamed"]
 DeltaKind: TypeAlias = Literal["answer", "thinking"]
 PartKind: TypeAlias = Literal["op", "arithmetic", "model"]
 
@@ -37,6 +39,48 @@ class Loading(_Event, frozen=True, kw_only=True, tag="loading"):
     total: int
 
 
+class MemoryPart(msgspec.Struct, frozen=True):
+    """Bytes of one purpose: memory of its own, pages of a mapped file, or left on the disk."""
+
+    name: str
+    nbytes: int
+    home: MemoryHome
+
+
+class DiskRate(msgspec.Struct, frozen=True, kw_only=True):
+    """What reading experts from the drive will cost: an estimate, and what it rests on."""
+
+    tokens_per_s: float
+    read_bytes: int
+    drive_bytes_per_s: float
+    is_measured: bool
+    basis: str
+
+
+class MemoryPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The account made before a model is loaded.
+
+    ``limit``: bytes the process may hold in all, ``reason``: what sets it. ``expert_cache``: memory
+    for experts read from the disk. ``process``: memory of its own; mapped pages are not in it.
+    """
+
+    parts: tuple[MemoryPart, ...]
+    limit: int
+    reason: str
+    experts: ExpertsHome
+    expert_cache: int = 0
+    disk: DiskRate | None = None
+
+    def total(self, *homes: MemoryHome) -> int:
+        """Return the bytes that live in one of ``homes``."""
+        return sum(part.nbytes for part in self.parts if part.home in homes)
+
+    @property
+    def process(self) -> int:
+        """Memory of the process's own."""
+        return self.total("memory")
+
+
 class Opened(_Event, frozen=True, kw_only=True, tag="opened"):
     """The model is open. ``token_bytes``: weight bytes read for one generated token."""
 
@@ -49,6 +93,7 @@ class Opened(_Event, frozen=True, kw_only=True, tag="opened"):
     weight_bytes: int
     token_bytes: int
     notes: tuple[str, ...] = ()
+    plan: MemoryPlan | None = None
 
 
 class Prefill(_Event, frozen=True, kw_only=True, tag="prefill"):
@@ -126,6 +171,13 @@ class PlanReply(_Event, frozen=True, kw_only=True, tag="plan_reply"):
     read: int
 
 
+class AccountReply(_Event, frozen=True, kw_only=True, tag="account_reply"):
+    """Answer to Account."""
+
+    plan: MemoryPlan
+    context: int
+
+
 class MemoryReply(_Event, frozen=True, kw_only=True, tag="memory_reply"):
     """Answer to Memory: bytes by purpose."""
 
@@ -135,6 +187,22 @@ class MemoryReply(_Event, frozen=True, kw_only=True, tag="memory_reply"):
     sessions: dict[str, int] = {}
     snapshots: int = 0
     process: int = 0
+
+
+class ExpertCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Experts read from the drive since the model was opened.
+
+    ``foreseen``: read on a guess before they were wanted. ``shortages``: times memory ran short.
+    """
+
+    memory: int
+    hits: int
+    foreseen: int
+    misses: int
+    bytes_read: int
+    bytes_per_s: float | None
+    waiting_s: float
+    shortages: int = 0
 
 
 class StatsReply(_Event, frozen=True, kw_only=True, tag="stats_reply"):
@@ -147,6 +215,7 @@ class StatsReply(_Event, frozen=True, kw_only=True, tag="stats_reply"):
     prefill_s: float
     decode_s: float
     sessions: dict[str, int] = {}
+    experts: ExpertCounts | None = None
 
 
 class Testing(_Event, frozen=True, kw_only=True, tag="testing"):
@@ -203,6 +272,7 @@ Event: TypeAlias = (
     | Done
     | Reply
     | PlanReply
+    | AccountReply
     | MemoryReply
     | StatsReply
     | Testing

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from localglm.arrays import AnyArray
 from localglm.backends.base import MemoryReport
+from localglm.engine.events import ExpertCounts, MemoryPlan
 from localglm.engine.protocol import ChatPrompt, IdsPrompt, OpenModel, RandomPrompt, TextPrompt
 
 LogitRows: TypeAlias = Literal["last", "all", "none"]
@@ -140,6 +141,26 @@ class ModelFacts:
     weight_bytes: int
     token_bytes: int
     notes: tuple[str, ...] = ()
+    plan: MemoryPlan | None = None
+
+
+class ExpertCachePort(Protocol):
+    """Memory for experts that are read from the disk."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes it may take now."""
+
+    @property
+    def least(self) -> int:
+        """Bytes it cannot work without."""
+
+    @property
+    def most(self) -> int:
+        """Bytes it was planned to take."""
+
+    def resize(self, memory: int) -> None:
+        """Change what it may take."""
 
 
 class OpenedModel(Protocol):
@@ -156,6 +177,16 @@ class OpenedModel(Protocol):
     @property
     def text(self) -> TextPort:
         """Tokenizer and template."""
+
+    @property
+    def expert_cache(self) -> ExpertCachePort | None:
+        """Memory of experts that are read from the disk; None when all are in memory."""
+
+    def expert_counts(self) -> ExpertCounts | None:
+        """Sum up what was read of experts on the disk."""
+
+    def begin_pass(self, tokens: int) -> None:
+        """Say how many tokens are fed next; memory of passes of another size is given back."""
 
     def verify(self, *, at_once: bool = False) -> None:
         """Check that the files are still what was opened, a few times a second or ``at_once``.

@@ -1,44 +1,46 @@
-"""What a model and a conversation need of this computer, against what it has."""
+"""What a conversation needs by the shape of the model alone, and what is said of threads."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from localglm.errors import MemoryShortError
 from localglm.model.geometry import AttentionKind
-from localglm.units import size_text
+from localglm.settings.schema import DEFAULT_CONTEXT
 
 if TYPE_CHECKING:
     from localglm.model.geometry import Geometry
+
+_TOKEN_BYTES = 120
+"""One token of the context in Python: its number, and its place in about eleven lists of them."""
+
+_ROWS_OF_LOGITS = 16
+"""Rows of scores at a time: one per place to go back to, and the sampler's work in float64."""
 
 
 def cache_bytes(geometry: Geometry, context: int, cache_type: str) -> int:
     """Return the bytes that the caches of one full conversation hold."""
     layers = sum(layer.attention is AttentionKind.MLA for layer in geometry.layers)
     indexer = geometry.indexer
-    values = context * geometry.mla.latent + context // indexer.pool * indexer.width
+    values = context * geometry.mla.latent + max(1, context // indexer.pool) * indexer.width
     return layers * values * (2 if cache_type == "f16" else 4)
 
 
-def check_caches(needed: int, memory: int) -> None:
-    """Refuse caches larger than the memory of this computer.
-
-    Raises: MemoryShortError with both numbers.
-    """
-    if needed > memory:
-        raise MemoryShortError(
-            f"a conversation of that context needs {size_text(needed)} of memory for its caches",
-            why=f"this computer has {size_text(memory)}, and the weights want some of it too",
-            try_="use a smaller --context",
-        )
+def state_bytes(geometry: Geometry) -> int:
+    """Return the bytes of the linear layers' states: matrices and convolution windows."""
+    layers = sum(layer.attention is AttentionKind.KDA for layer in geometry.layers)
+    kda = geometry.kda
+    windows = 3 * (kda.taps - 1) * kda.channels
+    return layers * 4 * (kda.heads * kda.head_width**2 + windows)
 
 
-def memory_notes(weights: int, memory: int) -> list[str]:
-    """Say when the weights cannot stay in memory."""
-    if weights <= memory:
-        return []
-    sizes = f"the weights take {size_text(weights)} and this computer has {size_text(memory)}"
-    return [f"{sizes} of memory; they are read from the disk again and again, which is slow"]
+def token_list_bytes(context: int) -> int:
+    """Return what the numbers of a full conversation's tokens take."""
+    return context * _TOKEN_BYTES
+
+
+def logit_bytes(geometry: Geometry) -> int:
+    """Return what rows of scores over the vocabulary take."""
+    return geometry.vocabulary * 4 * _ROWS_OF_LOGITS
 
 
 def thread_notes(wanted: int | None, available: int) -> list[str]:
@@ -47,3 +49,8 @@ def thread_notes(wanted: int | None, available: int) -> list[str]:
         return []
     reason = "more than that only wait for each other"
     return [f"{wanted} threads were asked for and {available} can run at once here; {reason}"]
+
+
+def context_in_force(wanted: int | None, limit: int) -> int:
+    """Return the tokens a conversation may hold: as asked for, or the default within the file's."""
+    return min(limit, DEFAULT_CONTEXT) if wanted is None else wanted

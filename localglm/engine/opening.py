@@ -2,103 +2,42 @@
 
 from __future__ import annotations
 
-import os
-import time
-from dataclasses import dataclass, field
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import psutil
 
+from localglm.engine.accounting import Accountant, token_bytes
 from localglm.engine.bare_text import BareText
 from localglm.engine.checks import check_context
 from localglm.engine.devices import DeviceChoice, open_device, processors
 from localglm.engine.dialogue import Dialogue
+from localglm.engine.events import ExpertCounts
+from localglm.engine.file_watch import FileMark, FileWatch
 from localglm.engine.model_port import ModelFacts
-from localglm.engine.needs import cache_bytes, check_caches, memory_notes, thread_notes
-from localglm.errors import ModelFileError
+from localglm.engine.needs import thread_notes
+from localglm.engine.own_memory import anonymous_bytes, give_back_unused
+from localglm.engine.plan_text import plan_line
+from localglm.engine.planner import Base
+from localglm.engine.pressure import ExpertCacheMemory
+from localglm.experts import minimum_memory, open_home
 from localglm.gguf import open_model
 from localglm.model.graph import Model
 from localglm.model.inventory import survey
 from localglm.model.load import load_surveyed
-from localglm.model.roles import Role
-from localglm.settings.schema import DEFAULT_CONTEXT
 from localglm.text.template import ChatTemplate
 from localglm.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from localglm.backends.base import Device, MemoryReport
+    from localglm.engine.events import MemoryPlan
     from localglm.engine.model_port import LoadProgress, TextPort
     from localglm.engine.protocol import OpenModel
+    from localglm.experts import StreamedHome
     from localglm.gguf import ModelFile
-    from localglm.model.inventory import Survey
 
-_CHECK_SECONDS = 0.2
-_EXPERT_ROLES = (Role.EXPERT_GATE_UP, Role.EXPERT_DOWN)
-
-
-@dataclass(frozen=True, slots=True)
-class FileMark:
-    """What tells a file from one that took its place."""
-
-    size: int
-    modified_ns: int
-    inode: int
-
-    @classmethod
-    def of(cls, path: Path) -> FileMark:
-        """Read the mark.
-
-        Raises: OSError when the file is not there.
-        """
-        found = os.stat(path)  # noqa: PTH116 - one call, often
-        return cls(found.st_size, found.st_mtime_ns, found.st_ino)
-
-
-@dataclass(slots=True)
-class FileWatch:
-    """Notices that model files changed under us; looks at most a few times a second."""
-
-    marks: Mapping[Path, FileMark]
-    looked: float = field(default=0.0)
-
-    def verify(self, *, at_once: bool = False) -> None:
-        """Compare every file with its mark, unless that was done a moment ago.
-
-        Raises: ModelFileError naming the file and what changed.
-        """
-        now = time.monotonic()
-        if not at_once and now - self.looked < _CHECK_SECONDS:
-            return
-        for path, mark in self.marks.items():
-            _compare(path, mark)
-        self.looked = now
-
-
-def _compare(path: Path, mark: FileMark) -> None:
-    try:
-        found = FileMark.of(path)
-    except OSError as error:
-        raise ModelFileError(
-            f"the model file {path} cannot be reached any more",
-            why=f"{error.strerror}: it was removed or renamed while the model was open",
-            try_="put the file back and repeat the request",
-        ) from error
-    if found.size < mark.size:
-        raise ModelFileError(
-            f"the model file {path} was truncated while the model was open",
-            why=f"it had {mark.size} bytes and has {found.size}",
-            try_="copy or download the file again, then repeat the request",
-        )
-    if found != mark:
-        raise ModelFileError(
-            f"the model file {path} was changed while the model was open",
-            why="its size, time or identity on the disk is another",
-            try_="repeat the request; the file is opened again",
-        )
+_FEW_TOKENS = 8
 
 
 class OpenedFile:
@@ -108,37 +47,55 @@ class OpenedFile:
         self.file = file
         self.device = device
         self.watch = FileWatch({path: FileMark.of(path) for path in file.paths})
+        self.home: StreamedHome | None = None
+        self.expert_cache: ExpertCacheMemory | None = None
+        self._pass_tokens = 0
         self._request = request
         self._template: ChatTemplate | None = None
         self.text: TextPort
 
-    def load(self, progress: LoadProgress) -> OpenedFile:
-        """Check the set, load the weights and build the text side."""
+    def plan(self, progress: LoadProgress) -> OpenedFile:
+        """Check the set, build the text side and decide what is kept where.
+
+        Raises: ModelFileError, UsageError, MemoryShortError.
+        """
         progress("checking the file", 0, 1)
-        found = survey(self.file)
-        limit, request = found.geometry.context_length, self._request
-        check_context(request.context, limit)
-        memory = int(psutil.virtual_memory().total)
-        check_caches(
-            cache_bytes(
-                found.geometry, request.context or min(limit, DEFAULT_CONTEXT), request.cache_type
-            ),
-            memory,
-        )
-        weight_bytes = sum(item.info.nbytes for item in found.tensors.values())
+        self.found = found = survey(self.file)
+        check_context(self._request.context, found.geometry.context_length)
+        progress("reading the vocabulary", 0, 1)
+        before = anonymous_bytes()
+        self._text_notes = self._open_text(found.geometry.vocabulary)
+        base = Base(before, max(0, anonymous_bytes() - before))
+        progress("counting memory", 0, 1)
+        self.accountant = Accountant(self.file, found, self.device, self._request)
+        self.memory_plan: MemoryPlan = self.accountant.plan(base)
+        give_back_unused()
+        progress(plan_line(self.memory_plan), 0, 1)
+        return self
+
+    def load(self, progress: LoadProgress) -> OpenedFile:
+        """Load the weights as planned."""
+        plan, found, request = self.memory_plan, self.found, self._request
+        if plan.experts == "streamed":
+            depth = self.accountant.drive.depth
+            self.home = open_home(self.file, found, memory=plan.expert_cache, depth=depth)
+            self.expert_cache = ExpertCacheMemory(
+                self.home.resize, plan.expert_cache, minimum_memory(found)
+            )
         geometry, weights = load_surveyed(
             self.file,
             found,
             self.device,
             progress=lambda done, total: progress("loading weights", done, total),
+            home=self.home,
         )
         self.model = Model(geometry, weights, self.device)
-        progress("reading the vocabulary", 0, 1)
+        drive_notes = self.accountant.drive.notes if self.home is not None else ()
         notes = (
             *found.notes,
-            *self._open_text(geometry.vocabulary),
+            *self._text_notes,
             *thread_notes(request.threads, processors()),
-            *memory_notes(weight_bytes, memory),
+            *drive_notes,
         )
         self.facts = ModelFacts(
             architecture=self.file.arch,
@@ -146,9 +103,10 @@ class OpenedFile:
             backend=self.device.name,
             context_length=geometry.context_length,
             vocabulary=geometry.vocabulary,
-            weight_bytes=weight_bytes,
+            weight_bytes=sum(item.info.nbytes for item in found.tensors.values()),
             token_bytes=token_bytes(found),
             notes=tuple(dict.fromkeys(notes)),
+            plan=plan,
         )
         return self
 
@@ -167,6 +125,29 @@ class OpenedFile:
         """Check that the files are still what was opened."""
         self.watch.verify(at_once=at_once)
 
+    def begin_pass(self, tokens: int) -> None:
+        """Give memory of passes of another size back: the plan counts one set of results."""
+        size = max(tokens, _FEW_TOKENS)  # steps of a few tokens may alternate, and need little
+        if size != self._pass_tokens:
+            self.device.tidy()
+            give_back_unused()
+        self._pass_tokens = size
+
+    def expert_counts(self) -> ExpertCounts | None:
+        """Sum up what was read from the disk."""
+        if self.home is None or self.expert_cache is None:
+            return None
+        done = self.home.statistics()
+        return ExpertCounts(
+            memory=self.expert_cache.memory,
+            hits=done.hits,
+            foreseen=done.foreseen,
+            misses=done.misses,
+            bytes_read=done.bytes_read,
+            bytes_per_s=done.read_rate,
+            waiting_s=done.waiting_seconds,
+        )
+
     def memory(self) -> MemoryReport:
         """Bytes the device holds."""
         return self.device.memory()
@@ -181,27 +162,9 @@ class OpenedFile:
         if self._template is not None:
             self._template.close()
         self.device.close()
+        if self.home is not None:
+            self.home.close()
         self.file.close()
-
-
-def token_bytes(found: Survey) -> int:
-    """Return the weight bytes one generated token reads.
-
-    One row of the embedding, the used share of the experts, the draft block left out, all the rest.
-    """
-    geometry, total = found.geometry, 0
-    draft = "" if geometry.draft is None else f"blk.{geometry.draft.index}."
-    for item in found.tensors.values():
-        size, role = item.info.nbytes, item.expected.role
-        if draft and item.expected.name.startswith(draft):
-            continue
-        if role in _EXPERT_ROLES:
-            size = size * geometry.moe.used // geometry.moe.experts
-        elif role is Role.EMBEDDING:
-            is_head = "output.weight" not in found.tensors
-            size = size // geometry.vocabulary + (size if is_head else 0)
-        total += size
-    return total
 
 
 def open_model_file(request: OpenModel, progress: LoadProgress) -> OpenedFile:
@@ -209,6 +172,28 @@ def open_model_file(request: OpenModel, progress: LoadProgress) -> OpenedFile:
 
     Raises: ModelFileError, DeviceError, MemoryShortError.
     """
+    with ExitStack() as failed:
+        opened = _begin(request, progress)
+        failed.callback(opened.close)
+        opened.plan(progress).load(progress)
+        failed.pop_all()
+    return opened
+
+
+def account(request: OpenModel) -> tuple[MemoryPlan, int]:
+    """Return the memory plan of a model that is not loaded, and the context it is made for.
+
+    Raises: ModelFileError, DeviceError, MemoryShortError.
+    """
+    opened = _begin(request, lambda _stage, _done, _total: None)
+    try:
+        plan = opened.plan(lambda _stage, _done, _total: None).memory_plan
+        return plan, opened.accountant.wish.context
+    finally:
+        opened.close()
+
+
+def _begin(request: OpenModel, progress: LoadProgress) -> OpenedFile:
     progress("opening the file", 0, 1)
     file = open_model(Path(request.path))
     try:
@@ -216,9 +201,4 @@ def open_model_file(request: OpenModel, progress: LoadProgress) -> OpenedFile:
     except BaseException:
         file.close()
         raise
-    opened = OpenedFile(file, device, request)
-    try:
-        return opened.load(progress)
-    except BaseException:
-        opened.close()
-        raise
+    return OpenedFile(file, device, request)

@@ -11,14 +11,20 @@ from typing import Final
 import msgspec
 
 from localglm.engine.events import (
+    AccountReply,
     Beat,
     Delta,
     DeltaKind,
+    DiskRate,
     Done,
     Event,
+    ExpertCounts,
     Failed,
     FinishReason,
     Loading,
+    MemoryHome,
+    MemoryPart,
+    MemoryPlan,
     MemoryReply,
     Notice,
     Opened,
@@ -36,6 +42,7 @@ from localglm.engine.events import (
     Usage,
 )
 from localglm.engine.requests import (
+    Account,
     CacheType,
     Cancel,
     ChatPrompt,
@@ -70,6 +77,8 @@ from localglm.errors import WorkerError
 __all__ = [
     "FINAL_EVENTS",
     "PROTOCOL_VERSION",
+    "Account",
+    "AccountReply",
     "Beat",
     "CacheType",
     "Cancel",
@@ -78,10 +87,12 @@ __all__ = [
     "Continuation",
     "Delta",
     "DeltaKind",
+    "DiskRate",
     "Done",
     "Drop",
     "EndThinking",
     "Event",
+    "ExpertCounts",
     "Failed",
     "FinishReason",
     "Fork",
@@ -90,6 +101,9 @@ __all__ = [
     "IdsPrompt",
     "Loading",
     "Memory",
+    "MemoryHome",
+    "MemoryPart",
+    "MemoryPlan",
     "MemoryReply",
     "Message",
     "Notice",
@@ -127,9 +141,10 @@ __all__ = [
     "encode",
 ]
 
-PROTOCOL_VERSION: Final = 1
+PROTOCOL_VERSION: Final = 2
 FINAL_EVENTS: Final = (
-    Ready, Opened, Done, Reply, PlanReply, MemoryReply, StatsReply, SelfTested, Failed,
+    Ready, Opened, Done, Reply, PlanReply, AccountReply, MemoryReply, StatsReply, SelfTested,
+    Failed,
 )  # fmt: skip
 """Events that end the request they belong to."""
 

@@ -51,9 +51,12 @@ class Reader:
         total, begun = len(ids), time.perf_counter()
         send(Prefill(request=request, done=cached, total=total, cached=cached))
         logits: F32 | None = None
+        before: Any = None
         for start in range(cached, total, chunk):
             stop = min(start + chunk, total)
-            before = self._session.state.snapshot() if start else None
+            before = None  # its memory serves the next one
+            if start:
+                before = self._session.state.snapshot()
             try:
                 self._opened.verify()
                 logits = self._forward(ids[start:stop], is_last=stop == total, may_leave=True)
@@ -77,6 +80,7 @@ class Reader:
         if may_leave and self._control.is_cancelled:
             raise StepCancelledError
         self._status.tick(stage)
+        self._opened.begin_pass(len(ids))
         probe = StepProbe(self._status, stage, self._control, may_leave=may_leave)
         state, model = self._session.state, self._opened.model
         try:

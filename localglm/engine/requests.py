@@ -88,6 +88,7 @@ class OpenModel(_Request, frozen=True, kw_only=True, tag="open"):
     """Open a model; one that is open is closed first. ``context`` None: chosen from the model.
 
     Without ``needs_text`` a file that has no vocabulary opens too; only ids can be sent to it.
+    ``memory``: bytes the process may take in all; None: what this computer can spare.
     """
 
     path: str
@@ -97,6 +98,13 @@ class OpenModel(_Request, frozen=True, kw_only=True, tag="open"):
     chunk: int = 512
     cache_type: CacheType = "f16"
     needs_text: bool = True
+    memory: int | None = None
+
+
+class Account(_Request, frozen=True, kw_only=True, tag="account"):
+    """Say what opening a model would take, without loading it; an open model is closed first."""
+
+    open: OpenModel
 
 
 class CloseModel(_Request, frozen=True, kw_only=True, tag="close"):
@@ -192,6 +200,7 @@ class Shutdown(_Request, frozen=True, kw_only=True, tag="shutdown"):
 Request: TypeAlias = (
     Hello
     | OpenModel
+    | Account
     | CloseModel
     | Generate
     | Cancel

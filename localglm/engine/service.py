@@ -11,9 +11,10 @@ from localglm.engine import protocol as p
 from localglm.engine.control import Control, Status
 from localglm.engine.failures import to_failed
 from localglm.engine.generation import Desk, Generation
+from localglm.engine.needs import context_in_force
+from localglm.engine.pressure import Pressure
 from localglm.engine.session import Recipe, Sessions
 from localglm.errors import LocalGlmError, NumericFaultError, RequestError, UsageError
-from localglm.settings.schema import DEFAULT_CONTEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,13 +27,13 @@ class _Table:
     """An open model with its sessions and totals."""
 
     def __init__(self, request: p.OpenModel, opened: OpenedModel) -> None:
-        limit = opened.facts.context_length
         self.opened = opened
         self.chunk = request.chunk
-        self.context = min(limit, DEFAULT_CONTEXT) if request.context is None else request.context
+        self.context = context_in_force(request.context, opened.facts.context_length)
         self.sessions = Sessions(
             Recipe(opened.model, self.context, request.cache_type, opened.text.marked)
         )
+        self.pressure = Pressure(opened.expert_cache, self.sessions.drop_old_points)
         self.totals = p.StatsReply(
             request=0, requests=0, prompt_tokens=0, cached_tokens=0, generated_tokens=0,
             prefill_s=0.0, decode_s=0.0,
@@ -95,6 +96,7 @@ class Service:
         if isinstance(request, p.SelfTest):
             return self._self_test(request, control)
         answers: dict[type[Any], Callable[[Any], p.Event]] = {
+            p.Account: self._account,
             p.CloseModel: self._close,
             p.Plan: self._plan,
             p.Memory: self._memory,
@@ -126,9 +128,7 @@ class Service:
 
     # -- model ---------------------------------------------------------------------------------
     def _open(self, request: p.OpenModel) -> p.Opened:
-        _check_positive("chunk", request.chunk)
-        _check_positive("context", request.context)
-        _check_positive("threads", request.threads)
+        _check_open(request)
         self.close()
 
         def progress(stage: str, done: int, total: int) -> None:
@@ -150,7 +150,16 @@ class Service:
             weight_bytes=facts.weight_bytes,
             token_bytes=facts.token_bytes,
             notes=facts.notes,
+            plan=facts.plan,
         )
+
+    def _account(self, request: p.Account) -> p.AccountReply:
+        from localglm.engine.opening import account  # noqa: PLC0415 - loads the back end
+
+        _check_open(request.open)
+        self.close()
+        plan, context = account(request.open)
+        return p.AccountReply(request=request.request, plan=plan, context=context)
 
     def _close(self, request: p.CloseModel) -> p.Reply:
         self.close()
@@ -175,8 +184,14 @@ class Service:
         table = self._open_table()
         table.opened.verify()
         session = table.sessions.get(request.session)
+
+        def between() -> None:
+            self._between()
+            for text in table.pressure.relieve():
+                self._send(p.Notice(request=request.request, text=text))
+
         desk = Desk(
-            table.opened, session, self._status, control, self._send, self._between,
+            table.opened, session, self._status, control, self._send, between,
             table.context, table.chunk,
         )  # fmt: skip
         try:
@@ -223,7 +238,17 @@ class Service:
     def _stats(self, request: p.Stats) -> p.StatsReply:
         table = self._open_table()
         sessions = {n: s.state.position for n, s in table.sessions.by_name.items()}
-        return structs.replace(table.totals, request=request.request, sessions=sessions)
+        counts = table.opened.expert_counts()
+        if counts is not None:
+            counts = structs.replace(counts, shortages=table.pressure.shortages)
+        return structs.replace(
+            table.totals, request=request.request, sessions=sessions, experts=counts
+        )
+
+
+def _check_open(request: p.OpenModel) -> None:
+    for name in ("chunk", "context", "threads", "memory"):
+        _check_positive(name, getattr(request, name))
 
 
 def _check_positive(name: str, value: int | None) -> None:

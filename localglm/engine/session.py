@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     )
     from localglm.engine.protocol import Prompt
 
-_POINTS_KEPT = 4
+POINTS_KEPT = 4
+"""Places of one session to go back to, beside those with a handle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +145,15 @@ class Session:
     def keep(self, logits: F32 | None = None) -> Point:
         """Remember this place; the oldest of too many is forgotten."""
         point = self._here(logits)
-        self._points = [p for p in self._points if p.tokens != point.tokens][-(_POINTS_KEPT - 1) :]
+        self._points = [p for p in self._points if p.tokens != point.tokens][-(POINTS_KEPT - 1) :]
         self._points.append(point)
         return point
+
+    def drop_old_points(self) -> int:
+        """Forget every place but the newest and those with a handle; returns how many."""
+        dropped = len(self._points[:-1])
+        del self._points[:-1]
+        return dropped
 
     def name(self, handle: str) -> None:
         """Keep this place under a handle until it is dropped."""
@@ -243,6 +250,10 @@ class Sessions:
         if session is not None:
             self._known(session)
             del self.by_name[session]
+
+    def drop_old_points(self) -> int:
+        """Forget all but the newest place of every session; returns how many."""
+        return sum(session.drop_old_points() for session in self.by_name.values())
 
     def _add(self, name: str, session: Session) -> None:
         self.by_name.pop(name, None)

@@ -22,8 +22,8 @@ import numpy as np
 
 from localglm.backends.base import MemoryReport
 from localglm.engine.checks import check_context
+from localglm.engine.file_watch import FileMark, FileWatch
 from localglm.engine.model_port import ModelFacts, Piece, Prepared
-from localglm.engine.opening import FileMark, FileWatch
 from localglm.engine.process import WorkerCommand
 from localglm.engine.protocol import ChatPrompt, IdsPrompt, TextPrompt
 from localglm.errors import ModelFileError, NumericFaultError, RequestError
@@ -229,6 +229,14 @@ class ToyOpened:
         length = behaviour.get("context_length", 100_000)
         check_context(context, length)
         self.facts = ModelFacts("toy", 1, "toy", length, SIZE, 1000, 500)
+
+    expert_cache = None
+
+    def expert_counts(self) -> None:
+        return None
+
+    def begin_pass(self, tokens: int) -> None:
+        pass
 
     def verify(self, *, at_once: bool = False) -> None:
         self.watch.verify(at_once=at_once)

@@ -447,7 +447,7 @@ def test_an_op_that_refuses_a_value_is_placed_after_the_last_good_one(
 def test_a_bad_value_from_a_file_that_changed_is_blamed_on_the_change(
     toy_file: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("localglm.engine.opening._CHECK_SECONDS", 1000.0)
+    monkeypatch.setattr("localglm.engine.file_watch._CHECK_SECONDS", 1000.0)
     path = toy_file(nan_at=2)
     bench = Bench(path)
     assert bench.ask("abc").kind == "NumericFaultError"

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from localglm.backends.reference.device import ReferenceDevice
+from localglm.engine.accounting import token_bytes
 from localglm.engine.cores import auto_threads, cores_here
 from localglm.engine.devices import DeviceChoice, default_threads, processors
-from localglm.engine.needs import cache_bytes, check_caches, memory_notes, thread_notes
-from localglm.engine.opening import (
-    FileMark,
-    FileWatch,
-    open_model_file,
-    token_bytes,
-)
+from localglm.engine.file_watch import FileMark, FileWatch
+from localglm.engine.memory_limits import Ceiling
+from localglm.engine.needs import cache_bytes, thread_notes
+from localglm.engine.opening import open_model_file
 from localglm.engine.protocol import OpenModel
 from localglm.errors import DeviceError, MemoryShortError, ModelFileError
 from localglm.gguf import open_model
@@ -109,19 +107,18 @@ def test_caches_are_counted_as_a_state_holds_them(oracle: Path) -> None:
             assert cache_bytes(geometry, count, kind) == rows
 
 
-def test_caches_beyond_the_memory_are_refused_before_the_weights_are_loaded(
+def test_what_cannot_fit_is_refused_before_the_weights_are_loaded(
     oracle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check_caches(100, 100)
     stages: list[str] = []
     path = str(oracle / "tiny-q8_0.gguf")
-    monkeypatch.setattr("localglm.engine.opening.cache_bytes", lambda *_: 2**60)
-    with pytest.raises(MemoryShortError, match=r"1\.0 EiB"):
+    limits = [Ceiling(1 << 20, "a small computer", counts_mapped=True)]
+    monkeypatch.setattr("localglm.engine.accounting.ceilings", lambda *_: limits)
+    with pytest.raises(MemoryShortError, match=r"may take 1\.0 MiB"):
         open_model_file(
-            OpenModel(request=1, path=path, backend="reference"),
-            lambda stage, _done, _total: stages.append(stage),
+            OpenModel(request=1, path=path), lambda stage, _done, _total: stages.append(stage)
         )
-    assert "checking the file" in stages
+    assert "counting memory" in stages
     assert "loading weights" not in stages
 
 
@@ -139,13 +136,6 @@ def test_backend_and_threads_reach_the_device(
     with pytest.raises(DeviceError):
         open_model_file(OpenModel(request=1, path=path, backend="cpu", threads=3), lambda *_: None)
     assert choices == [DeviceChoice("cpu", 3)]
-
-
-def test_weights_beyond_the_memory_are_told() -> None:
-    assert memory_notes(2**30, 2**30) == []
-    (note,) = memory_notes(93 * 2**30, 64 * 2**30)
-    assert "93.0 GiB" in note
-    assert "64.0 GiB" in note
 
 
 def test_more_threads_than_processors_are_told_and_obeyed() -> None:

@@ -38,14 +38,16 @@ class CpuDevice(ProductOps, ExpertOps, RowOps, HyperOps, KdaOps, LatentOps, Rout
 
     ``threads`` None: physical cores. ``isa`` None: the best set of instructions found here; the
     results are the same bits with each. ``exact_activations``: products decode weights to float32
-    and do not quantise activations; slower, for judging quantisation.
+    and do not quantise activations; slower, for judging quantisation. ``native``: what takes the
+    place of the library.
     Raises: DeviceError when the library is missing or cannot do what was asked.
     """
 
     def __init__(
-        self, threads: int | None = None, isa: str | None = None, exact_activations: bool = False
-    ) -> None:
-        self._native = Native(threads, isa)
+        self, threads: int | None = None, isa: str | None = None, exact_activations: bool = False,
+        native: Native | None = None,
+    ) -> None:  # fmt: skip
+        self._native = Native(threads, isa) if native is None else native
         self._exact = int(exact_activations)
         self._buffers = _Ledger()
         self._results = Results()
@@ -71,6 +73,11 @@ class CpuDevice(ProductOps, ExpertOps, RowOps, HyperOps, KdaOps, LatentOps, Rout
     def threads(self) -> int:
         """Threads that compute, the calling one included."""
         return self._native.threads
+
+    @property
+    def results_lent(self) -> int:
+        """Results handed out so far."""
+        return self._results.lent
 
     def matrix(self, stored: StoredMatrix) -> CpuMatrix:
         """Wrap a weight's bytes; nothing is copied."""
@@ -148,6 +155,10 @@ class CpuDevice(ProductOps, ExpertOps, RowOps, HyperOps, KdaOps, LatentOps, Rout
         """Return bytes of copied weights, of buffers and kept result memory, and of file pages."""
         held = self._buffers.nbytes + self._results.nbytes
         return MemoryReport(self._weight_bytes, held, self._mapped_bytes)
+
+    def tidy(self) -> None:
+        """Give memory of results that nobody uses back."""
+        self._results.drop_idle()
 
     def close(self) -> None:
         """Stop the worker threads; buffers go with their last reference."""

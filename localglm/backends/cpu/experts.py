@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from localglm.backends.cpu.results import Results
 
 
-class _Experts(ctypes.Structure):
+class ExpertFields(ctypes.Structure):
     """``lg_experts`` of csrc/lg_products.h."""
 
     _fields_: ClassVar = [
@@ -90,11 +90,11 @@ class CpuExperts:
 def described(
     sides: tuple[CpuMatrix, CpuMatrix, CpuMatrix], addresses: U64, shape: tuple[int, ...],
     limit: float | None,
-) -> _Experts:  # fmt: skip
+) -> ExpertFields:  # fmt: skip
     """Return what C reads of experts of ``shape`` (count, f, d); ``addresses`` must outlive it."""
     experts, f, d = shape
     at, step = addresses.ctypes.data, addresses.strides[0]
-    return _Experts(
+    return ExpertFields(
         at, at + step, at + 2 * step, *(side.type.value.ggml_id for side in sides),
         limit is not None, experts, d, f, limit or 0.0,
     )  # fmt: skip

@@ -56,7 +56,7 @@ class LatentOps:
         keys = cache_rows("indexer_scores pools", pools, width)
         shown = (first_position + t) // pool
         require(len(keys) >= shown, f"indexer_scores: {shown} pools are complete", keys)
-        out = self._results.empty((t, shown))
+        out = self._results.empty((t, shown), room=t * len(keys))
         self._native.run(
             "lg_indexer_scores", q.ctypes.data, w.ctypes.data, keys.ctypes.data, is_half(keys),
             out.ctypes.data, t, heads, width, shown, first_position, pool,

@@ -23,7 +23,7 @@ _LINE = 64
 
 
 class Results:
-    """Float32 arrays on lent memory.
+    """Float32 arrays on lent memory; ``lent`` counts them.
 
     Small ones are ordinary arrays. What was not lent for a few thousand results, a few tokens, goes
     back to the system.
@@ -32,22 +32,25 @@ class Results:
     def __init__(self) -> None:
         self.nbytes = 0
         self._idle: dict[int, list[U8]] = {}
-        self._lent = 0
+        self.lent = 0
         self._used: set[int] = set()
 
-    def empty(self, shape: tuple[int, ...]) -> F32:
+    def empty(self, shape: tuple[int, ...], room: int = 0) -> F32:
         """Return uninitialised memory for a result.
+
+        With ``room`` for that many values, so that a result which grows keeps its memory.
 
         Raises: MemoryShortError when the system refuses it.
         """
-        self._lent += 1
-        if self._lent % _SWEEP == 0:
+        self.lent += 1
+        if self.lent % _SWEEP == 0:
             self._sweep()
         count = prod(shape)
         try:
             if count * 4 <= _SMALL:
                 return np.empty(shape, _F32)
-            return np.asarray(_Loan(self, self._memory(_rounded(count * 4)), shape))
+            size = _rounded(max(count, room) * 4)
+            return np.asarray(_Loan(self, self._memory(size), shape))
         except MemoryError as error:
             raise memory_short(shape, _F32) from error
 
@@ -63,6 +66,11 @@ class Results:
     def take_back(self, memory: U8) -> None:
         """Keep the memory of an array that is gone."""
         self._idle.setdefault(memory.nbytes - _LINE, []).append(memory)
+
+    def drop_idle(self) -> None:
+        """Let go of everything that is not lent now."""
+        self._used.clear()
+        self._sweep()
 
     def _sweep(self) -> None:
         """Let go of sizes nobody asked for since the last sweep."""

@@ -106,6 +106,9 @@ class ReferenceDevice(ReferenceOps):
         """Return decoded weights, buffers allocated or uploaded and still alive, wrapped bytes."""
         return MemoryReport(self.decoded.nbytes, self._buffer_bytes, self._mapped_bytes)
 
+    def tidy(self) -> None:
+        """Do nothing: nothing is kept for later results."""
+
     def close(self) -> None:
         """Forget the decoded weights; buffers go with their last reference."""
         self.decoded.clear()
