@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from localglm.backends.cpu.device import CpuDevice
 from localglm.cli.inspect import command
 from localglm.errors import ModelFileError
 from localglm.gguf import ModelFile, open_model
@@ -109,7 +110,7 @@ def test_no_tensor_data_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(ModelFile, "data", touched)
     assert "latent attention" in run(path)
     with open_model(path) as file, pytest.raises(AssertionError):
-        load_model(file, object())
+        load_model(file, CpuDevice(1))
 
 
 def test_a_bad_file_is_one_error(tmp_path: Path) -> None:
