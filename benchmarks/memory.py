@@ -1,9 +1,9 @@
 """The memory plan of each file and context against the peak that the engine process reaches.
 
 Six prompts, each going on from the one before, fill the context, so that every place to go back to
-is in use. What is compared is the memory of the process's own (RssAnon + RssShmem of
+is in use. What is compared is the memory of the process's own (on Linux RssAnon + RssShmem of
 /proc/PID/status, sampled every 3 ms), interpreter included; pages of the file are the system's.
-With --filled the caches are written without computing but for the last six chunks. Linux only.
+With --filled the caches are written without computing but for the last six chunks.
 
 Run: python -m benchmarks.memory FILE... [--context 512,4096] [--filled] [--memory BYTES]
 """
@@ -22,7 +22,7 @@ import numpy as np
 from localglm.engine import protocol as p
 from localglm.engine.client import Engine, EngineOptions
 from localglm.engine.opening import OpenedFile, open_model_file
-from localglm.engine.own_memory import anonymous_in
+from localglm.engine.own_memory import anonymous_bytes
 from localglm.engine.process import WorkerCommand
 from localglm.model.layer_state import KdaState
 from localglm.units import size_text
@@ -52,9 +52,8 @@ class Watch:
     _thread: threading.Thread = field(init=False)
 
     def _look(self) -> None:
-        place = Path(f"/proc/{self.pid}/status")
         while not self._stop.wait(0.003):
-            self.peak = max(self.peak, anonymous_in(place.read_text()))
+            self.peak = max(self.peak, anonymous_bytes(self.pid))
 
 
 class FilledModel:

@@ -53,11 +53,11 @@ def command(model: Path, prompt: str | None, **flags: Any) -> None:
 def _run(engine: Any, model: Path, chosen: Chosen, request: Generate, screen: Any) -> bool:
     """Answer one request; returns whether the user ended it."""
     from localglm.cli.answering import play  # noqa: PLC0415
-    from localglm.cli.screen import closing_text, loading_text  # noqa: PLC0415
+    from localglm.cli.screen import closing_text, tell_loading  # noqa: PLC0415
 
     as_json = chosen.flags["as_json"]
     opened = engine.open_model(
-        chosen.open_model(model), lambda event: screen.status(loading_text(event))
+        chosen.open_model(model), lambda event: tell_loading(event, screen, is_brief=True)
     )
     for note in opened.notes:
         screen.line(f"note: {note}")

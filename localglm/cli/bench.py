@@ -36,13 +36,13 @@ def command(model: Path, prompt: int, generate: int, as_json: bool, **flags: Any
     The prompt is random ordinary tokens, nothing is reused between the runs, and no rate is given
     without tokens behind it. The first written token comes with the prompt and is not timed.
     """
-    from localglm.cli.screen import Screen, loading_text  # noqa: PLC0415 - keeps --help light
+    from localglm.cli.screen import Screen, tell_loading  # noqa: PLC0415 - keeps --help light
     from localglm.engine.client import Engine  # noqa: PLC0415
 
     chosen = Chosen.of(flags)
     request = _open_request(chosen, model, prompt + generate)
     with Screen() as screen, Engine() as engine:
-        opened = engine.open_model(request, lambda event: screen.status(loading_text(event)))
+        opened = engine.open_model(request, lambda event: tell_loading(event, screen))
         for note in opened.notes:
             screen.line(f"note: {note}")
         screen.status("warming up")

@@ -35,7 +35,7 @@ def command(model: Path, plain: bool, **flags: Any) -> None:
 def talk(model: Path, flags: Mapping[str, Any]) -> None:
     """Open ``model`` and run the line mode until the user leaves."""
     from localglm.cli.conversation import Conversation  # noqa: PLC0415 - keeps --help light
-    from localglm.cli.screen import ReaderGoneError, Screen, loading_text  # noqa: PLC0415
+    from localglm.cli.screen import ReaderGoneError, Screen, tell_loading  # noqa: PLC0415
     from localglm.engine.client import Engine  # noqa: PLC0415
     from localglm.engine.protocol import Continuation  # noqa: PLC0415
 
@@ -43,7 +43,7 @@ def talk(model: Path, flags: Mapping[str, Any]) -> None:
     chosen.generate(Continuation())  # a bad value is refused before the model is loaded
     with Screen() as screen, Engine() as engine:
         opened = engine.open_model(
-            chosen.open_model(model), lambda event: screen.status(loading_text(event))
+            chosen.open_model(model), lambda event: tell_loading(event, screen)
         )
         for note in opened.notes:
             screen.line(f"note: {note}")

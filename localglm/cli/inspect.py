@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from localglm.cli.model_argument import model_argument
+from localglm.cli.request_options import Chosen, engine_options
 from localglm.errors import ModelFileError
 from localglm.units import count_text, size_text
 
 if TYPE_CHECKING:
+    from localglm.engine.protocol import AccountReply
     from localglm.model.describe import Description
 
 
 @click.command("inspect")
 @model_argument
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(model: Path, as_json: bool) -> None:
+@click.option("--memory-plan", "with_plan", is_flag=True,
+              help="Add what opening it would take of memory and disk.")  # fmt: skip
+@engine_options
+def command(model: Path, as_json: bool, with_plan: bool, **flags: Any) -> None:
     """Check MODEL and print what it holds; exits with 3 when it cannot answer questions.
 
     MODEL is a GGUF file, any shard of a split file, a folder, or the word demo.
@@ -35,15 +40,47 @@ def command(model: Path, as_json: bool) -> None:
         description = describe(file)
         text = check_text(file.metadata)
     notes = dict.fromkeys((*description.notes, *text.notes))
+    account = _account(model, flags) if with_plan else None
     if as_json:
         about = {**description.as_json(), "notes": list(notes), "problems": list(text.problems)}
+        if account is not None:
+            about["memory"] = _account_json(account)
         data = {"schema_version": 1, "command": "inspect", **about}
         click.echo(json.dumps(data, indent=1))
     else:
         for line in _lines(description, text.problems, notes):
             click.echo(line)
+        if account is not None:
+            from localglm.engine.plan_text import plan_lines  # noqa: PLC0415
+
+            click.echo(f"\nmemory for a conversation of {account.context:,} tokens")
+            for line in plan_lines(account.plan):
+                click.echo(line)
     if text.problems:
         sys.exit(ModelFileError.exit_code)
+
+
+def _account(model: Path, flags: Mapping[str, Any]) -> AccountReply:
+    """Ask an engine process, whose own size is part of the answer.
+
+    Raises: MemoryShortError when the model would be refused.
+    """
+    from msgspec.structs import replace  # noqa: PLC0415 - keeps --help light
+
+    from localglm.engine.client import Engine  # noqa: PLC0415
+
+    request = replace(Chosen.of(flags).open_model(model), needs_text=False)
+    with Engine() as engine:
+        return engine.account(request)
+
+
+def _account_json(account: AccountReply) -> dict[str, Any]:
+    from msgspec import to_builtins  # noqa: PLC0415 - keeps --help light
+
+    plan = account.plan
+    sums = {"process_bytes": plan.process, "file_bytes": plan.total("file")}
+    told: dict[str, Any] = to_builtins(plan)
+    return {"context": account.context, **sums, **told}
 
 
 def _lines(about: Description, problems: Sequence[str], notes: Iterable[str]) -> Iterator[str]:

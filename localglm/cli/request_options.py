@@ -29,6 +29,7 @@ _ENGINE = {
     "context": ("engine.context", "Tokens the conversation may hold."),
     "chunk": ("engine.chunk", "Prompt tokens per pass; never changes the answer."),
     "cache-type": ("engine.cache_type", "Type of the caches."),
+    "memory": ("engine.memory", "Memory the engine may take."),
 }
 _ANSWER = {
     "think": ("thinking.level", "How much to think first."),
@@ -111,21 +112,19 @@ class Chosen:
     def open_model(self, model: Path, context: int | None = None) -> OpenModel:
         """Return the request that opens ``model``.
 
-        The default context gives way to a model that holds less; one that was asked for does not.
+        ``context`` is used where nobody asked for another.
         Raises: UsageError when the path is not readable.
         """
         from localglm.engine.protocol import OpenModel  # noqa: PLC0415 - keeps --help light
 
         settings = self.loaded.settings
-        is_asked_for = self.loaded.origins["engine.context"] != "default"
-        if is_asked_for or context is None:
-            context = settings.context if is_asked_for else None
         return OpenModel(
             request=0,
             path=readable("the path of MODEL", str(model.absolute())),
             backend=backend_in_force(settings),
             threads=settings.threads,
-            context=context,
+            context=context if settings.context is None else settings.context,
+            memory=settings.memory,
             chunk=settings.chunk,
             cache_type="f32" if settings.cache_type == "f32" else "f16",
         )

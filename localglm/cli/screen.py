@@ -16,6 +16,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Self, TextIO
 
+from localglm.engine.plan_text import everything_fits, is_plan
 from localglm.errors import LocalGlmError
 from localglm.settings.load import environment
 from localglm.units import duration_text
@@ -217,6 +218,14 @@ class Screen:
             nothing = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nothing, sys.stdout.fileno())
             os.close(nothing)
+
+
+def tell_loading(event: Loading, screen: Screen, *, is_brief: bool = False) -> None:
+    """Show how far opening has come; the memory plan stays, unless in brief when all fits."""
+    if is_plan(event.stage) and not (is_brief and everything_fits(event.stage)):
+        screen.line(event.stage)
+    else:
+        screen.status(loading_text(event))
 
 
 def loading_text(event: Loading) -> str:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from localglm import paths
+from localglm.engine.devices import default_threads
 from localglm.engine.disk_rate import Drive, estimate, look_at_drive
 from localglm.engine.memory_limits import ceilings, read_memory
 from localglm.engine.needs import context_in_force
@@ -76,6 +77,7 @@ class Accountant:
             expert_bytes=token_bytes(self.found, only_experts=True),
             token_bytes=token_bytes(self.found),
             missing=missing,
+            threads=self.request.threads or default_threads(),
         )
 
 

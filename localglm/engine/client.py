@@ -117,6 +117,14 @@ class Engine:
         self._wanted = request
         return opened
 
+    def account(self, request: p.OpenModel) -> p.AccountReply:
+        """Return what opening a model would take; nothing is loaded, an open one is closed.
+
+        Raises: as ``open_model``.
+        """
+        self._wanted = None
+        return _expect(p.AccountReply, self.call(p.Account(request=0, open=request)))
+
     def close_model(self) -> None:
         """Free the model."""
         self._wanted = None

@@ -6,7 +6,7 @@ Swap is never counted on: a model that is swapped is slower than one read from i
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psutil
 
@@ -22,14 +22,15 @@ _MOST_RESERVE = 2 << 30
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """Bytes this process may hold in all.
+    """Bytes this process may hold in all, what sets the limit, and what would raise it.
 
     ``counts_mapped``: pages of mapped files count too, not only memory of its own.
     """
 
     nbytes: int
     reason: str
-    counts_mapped: bool
+    remedy: str
+    counts_mapped: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +94,24 @@ def ceilings(reading: Reading, wanted: int | None) -> list[Ceiling]:
             r.available + r.own - r.reserve,
             f"{size_text(r.available)} of {size_text(r.total)} are available,"
             f" {size_text(r.reserve)} of which are left to the system",
-            counts_mapped=True,
+            "close other programs",
         )
     ]
     for group in r.groups:
         kept = group_reserve(group.limit)
         reason = f"the control group {group.group} is limited to {size_text(group.limit)}"
-        out.append(Ceiling(group.free + r.own - kept, reason, counts_mapped=True))
+        out.append(Ceiling(group.free + r.own - kept, reason, "raise the limit of the group"))
     if wanted is not None:
         reason = f"the setting engine.memory is {size_text(wanted)}"
-        out.append(Ceiling(wanted, reason, counts_mapped=True))
+        out.append(Ceiling(wanted, reason, "a larger --memory"))
     named = (
-        (r.free_address_space, "the address space of the process is limited (RLIMIT_AS)"),
-        (r.free_data, "the data of the process are limited (RLIMIT_DATA)"),
-        (r.free_commit, "the commit limit of Windows (memory and page file) leaves no more"),
+        (r.free_address_space, "the address space is limited (RLIMIT_AS)", "ulimit -v unlimited"),
+        (r.free_data, "the data segment is limited (RLIMIT_DATA)", "ulimit -d unlimited"),
+        (r.free_commit, "the commit limit of Windows leaves no more", "a larger page file"),
     )
-    out += [Ceiling(f + r.own, why, counts_mapped=False) for f, why in named if f is not None]
-    return [Ceiling(max(0, c.nbytes), c.reason, c.counts_mapped) for c in out]
+    out += [
+        Ceiling(free + r.own, reason, remedy, counts_mapped=False)
+        for free, reason, remedy in named
+        if free is not None
+    ]
+    return [replace(limit, nbytes=max(0, limit.nbytes)) for limit in out]

@@ -32,11 +32,13 @@ def refusal(
     return MemoryShortError(
         f"this needs {size_text(needed)} of memory and may take {size_text(limit.nbytes)}",
         why=f"{limit.reason}; {shares}, and at least {size_text(experts)} for experts on their way",
-        try_=_advice(geometry, wish, counted, needed - limit.nbytes),
+        try_=_advice(geometry, wish, counted, needed - limit.nbytes, limit.remedy),
     )
 
 
-def _advice(geometry: Geometry, wish: Wish, parts: Sequence[MemoryPart], short: int) -> str:
+def _advice(
+    geometry: Geometry, wish: Wish, parts: Sequence[MemoryPart], short: int, remedy: str
+) -> str:
     """Name every single change that is enough by itself."""
     ways: list[str] = []
     full = cache_bytes(geometry, wish.context, wish.cache_type)
@@ -51,5 +53,5 @@ def _advice(geometry: Geometry, wish: Wish, parts: Sequence[MemoryPart], short: 
     work = sum(part.nbytes for part in parts if part.name.startswith("work on"))
     if wish.chunk > _LEAST_CHUNK and work - work * _LEAST_CHUNK // wish.chunk >= short:
         ways.append(f"--chunk {_LEAST_CHUNK}")
-    ways.append("close other programs, or take a smaller quantisation")
+    ways += [remedy, "a smaller quantisation"]
     return "; or ".join(ways)

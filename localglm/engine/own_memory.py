@@ -7,14 +7,15 @@ from pathlib import Path
 
 import psutil
 
-_STATUS = Path("/proc/self/status")
+_PROC = Path("/proc")
 
 
-def anonymous_bytes(status: Path = _STATUS) -> int:
-    """Return the memory this process holds that no file stands behind."""
+def anonymous_bytes(pid: int | None = None) -> int:
+    """Return the memory this process, or ``pid``, holds that no file stands behind."""
+    status = _PROC / ("self" if pid is None else str(pid)) / "status"
     if status.is_file():
         return anonymous_in(status.read_text(encoding="ascii", errors="replace"))
-    info = psutil.Process().memory_full_info()
+    info = psutil.Process(pid).memory_full_info()
     return int(getattr(info, "private", info.uss))  # private: on Windows
 
 
@@ -26,7 +27,7 @@ def anonymous_in(status: str) -> int:
 
 def give_back_unused() -> None:
     """Give memory that was freed back to the system, where the C library keeps it otherwise."""
-    if not _STATUS.is_file():
+    if not (_PROC / "self").is_dir():
         return
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none and keeps less
     if trim is not None:

@@ -12,18 +12,29 @@ if TYPE_CHECKING:
     from localglm.engine.events import MemoryPart, MemoryPlan
 
 _BAR = 24
+_BEGIN, _FITS = "memory: ", "everything fits"
 _HOMES = {"memory": "memory", "file": "file pages", "disk": "disk"}
 
 
 def plan_line(plan: MemoryPlan) -> str:
     """Return the plan in one line."""
     own, pages = size_text(plan.process), size_text(plan.total("file"))
-    text = f"memory: {own} of its own and {pages} of file pages, of {size_text(plan.limit)}"
+    text = f"{_BEGIN}{own} of its own and {pages} of file pages, of {size_text(plan.limit)}"
     if plan.experts == "mapped":
-        return f"{text}; everything fits"
+        return f"{text}; {_FITS}"
     left = size_text(plan.total("disk"))
     text += f"; {left} stay on the disk"
     return text if plan.disk is None else f"{text}, about {plan.disk.tokens_per_s:.2g} tok/s"
+
+
+def is_plan(stage: str) -> bool:
+    """Whether a stage of opening a model is the line of its plan."""
+    return stage.startswith(_BEGIN)
+
+
+def everything_fits(line: str) -> bool:
+    """Whether the line of a plan says that nothing is read from the disk."""
+    return line.endswith(_FITS)
 
 
 def plan_lines(plan: MemoryPlan) -> Iterator[str]:

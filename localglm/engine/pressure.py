@@ -65,7 +65,9 @@ class Pressure:
         dropped = self.drop_points()
         if dropped:
             # What they free is seen at the next look; the cache stays until then.
-            return [f"memory is short: {dropped} places to go back to were forgotten"]
+            return [
+                f"memory is short: old places to go back to were forgotten ({dropped})"
+            ] * is_news
         cache = self.cache
         if cache is not None and cache.memory > cache.least:
             cache.resize(max(cache.least, cache.memory - lacking))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from localglm.errors import SettingsError, UsageError
+from localglm.settings.sizes import parse_size, write_size
 
 DEFAULT_CONTEXT = 32768
 """Tokens a conversation may hold where nobody asked for a number; less when the file holds less."""
@@ -18,13 +19,14 @@ DEFAULT_CONTEXT = 32768
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings in force. ``None`` stands for "auto" (threads, seed) or "no limit"."""
+    """The settings in force. ``None`` stands for "auto" (threads, context...) or "no limit"."""
 
     backend: str = "auto"
     device: str = "auto"
     threads: int | None = None
-    context: int = DEFAULT_CONTEXT
+    context: int | None = None
     chunk: int = 256
+    memory: int | None = None
     cache_type: str = "f16"
     think: str = "high"
     off_effort: str = "low"
@@ -92,6 +94,20 @@ def _choice(*names: str) -> Callable[[Any], Any]:
     return parse
 
 
+def _size(low: int, high: int) -> Callable[[Any], Any]:
+    def parse(value: Any) -> int | None:
+        if value == "auto":
+            return None
+        if not isinstance(value, str):
+            raise TypeError
+        size = parse_size(value)
+        if not low <= size <= high:
+            raise ValueError
+        return size
+
+    return parse
+
+
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError
@@ -108,12 +124,15 @@ SPECS: tuple[Spec, ...] = (
          "which card computes; localglm backends lists them"),
     Spec("engine.threads", "threads", _whole(1, 1024, auto="auto"), "auto, or 1 to 1024",
          "worker threads; auto: the physical cores"),
-    Spec("engine.context", "context", _whole(16, 1 << 20), "16 to 1048576",
-         "tokens a conversation may hold; the default gives way to a file that holds less"),
+    Spec("engine.context", "context", _whole(16, 1 << 20, auto="auto"), "auto, or 16 to 1048576",
+         f"tokens a conversation may hold; auto: {DEFAULT_CONTEXT}, or what the file holds"),
     Spec("engine.chunk", "chunk", _whole(1, 65536), "1 to 65536",
          "prompt tokens per pass; never changes the answer"),
     Spec("engine.cache_type", "cache_type", _choice("f16", "f32"), "f16 or f32",
          "type of the latent and pool-key caches"),
+    Spec("engine.memory", "memory", _size(1 << 20, 1 << 50),
+         "auto, or a size with its unit from 1MiB, such as 12GiB",
+         "memory the engine may take, pages of the file included; auto: what other programs leave"),
     Spec("thinking.level", "think", _choice("off", "low", "high", "max"), "off, low, high or max",
          "how much the model thinks before it answers"),
     Spec("thinking.off_effort", "off_effort", _choice("low", "high", "max"), "low, high or max",
@@ -135,7 +154,14 @@ SPECS: tuple[Spec, ...] = (
 
 SECTIONS = tuple(dict.fromkeys(spec.key.split(".")[0] for spec in SPECS))
 
-_AUTO = {"threads": "auto", "max_tokens": "none", "top_k": "all", "seed": "random"}
+_AUTO = {
+    "threads": "auto",
+    "context": "auto",
+    "memory": "auto",
+    "max_tokens": "none",
+    "top_k": "all",
+    "seed": "random",
+}
 
 
 def spec_of(key: str) -> Spec:
@@ -188,4 +214,6 @@ def shown(spec: Spec, value: Any) -> str | int | float:
     """Return a value as the user would write it."""
     if value is None:
         return _AUTO[spec.field]
+    if spec.field == "memory":
+        return write_size(value)
     return value  # type: ignore[no-any-return]

@@ -13,7 +13,7 @@ from localglm.engine.protocol import Sampling, TextPrompt
 GIVEN = {
     "backend": "reference", "threads": "3", "context": "77", "chunk": "9", "cache_type": "f32",
     "max_tokens": "5", "temperature": "0.5", "top_p": "0.6", "top_k": "7", "min_p": "0.125",
-    "seed": "8",
+    "seed": "8", "memory": "1.5GiB",
 }  # fmt: skip
 PLAIN: dict[str, Any] = {
     "repetition_penalty": 1.5, "presence_penalty": 0.5, "frequency_penalty": 0.25,
@@ -33,6 +33,7 @@ def test_every_flag_arrives() -> None:
     request = chosen.open_model(Path("/m.gguf"))
     assert (request.path, request.backend, request.threads) == ("/m.gguf", "reference", 3)
     assert (request.context, request.chunk, request.cache_type) == (77, 9, "f32")
+    assert request.memory == 3 << 29
     generate = chosen.generate(TextPrompt("Hi"))
     assert generate.sampling == Sampling(
         temperature=0.5, top_k=7, top_p=0.6, min_p=0.125, repetition_penalty=1.5,
@@ -45,6 +46,7 @@ def test_without_flags_the_defaults_arrive_and_the_context_is_left_open() -> Non
     chosen = Chosen.of(PLAIN)
     request = chosen.open_model(Path("/m.gguf"))
     assert (request.threads, request.context, request.cache_type) == (None, None, "f16")
+    assert request.memory is None
     assert chosen.open_model(Path("/m.gguf"), 500).context == 500
     assert chosen.generate(TextPrompt("Hi")).sampling.min_p == 0.0
 

@@ -112,7 +112,7 @@ def test_what_cannot_fit_is_refused_before_the_weights_are_loaded(
 ) -> None:
     stages: list[str] = []
     path = str(oracle / "tiny-q8_0.gguf")
-    limits = [Ceiling(1 << 20, "a small computer", counts_mapped=True)]
+    limits = [Ceiling(1 << 20, "a small computer", "another one")]
     monkeypatch.setattr("localglm.engine.accounting.ceilings", lambda *_: limits)
     with pytest.raises(MemoryShortError, match=r"may take 1\.0 MiB"):
         open_model_file(
