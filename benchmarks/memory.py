@@ -129,7 +129,8 @@ def row(request: p.OpenModel, *, is_filled: bool) -> str:
             first = first_token(context, chunk) if is_filled else 0
             chance = random.Random(context)
             ids = [0] * first
-            ids += [chance.randrange(min(opened.vocabulary, 200)) for _ in range(context - first)]
+            some = range(opened.vocabulary // 4, opened.vocabulary // 2)  # ordinary tokens
+            ids += chance.choices(some, k=context - first)
             end = context - ANSWER
             last = max(first, end - chunk)  # the last prompt reads a whole chunk
             for turn in range(1, TURNS):

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 _TOKEN_BYTES = 120
 """One token of the context in Python: its number, and its place in about eleven lists of them."""
 
+_TEXT_BYTES = 200
+"""What the text of a token takes: kept with each place to go back to, and while it is made."""
+
+PROCESS_GROWTH = 512 << 10
+"""What the interpreter adds to itself from the first pass on (docs/measurements/memory.md)."""
+
 _ROWS_OF_LOGITS = 16
 """Rows of scores at a time: one per place to go back to, and the sampler's work in float64."""
 
@@ -33,9 +39,9 @@ def state_bytes(geometry: Geometry) -> int:
     return layers * 4 * (kda.heads * kda.head_width**2 + windows)
 
 
-def token_list_bytes(context: int) -> int:
-    """Return what the numbers of a full conversation's tokens take."""
-    return context * _TOKEN_BYTES
+def token_list_bytes(context: int, *, has_text: bool) -> int:
+    """Return what the numbers and the text of a full conversation's tokens take."""
+    return context * (_TOKEN_BYTES + (_TEXT_BYTES if has_text else 0))
 
 
 def logit_bytes(geometry: Geometry) -> int:

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 from localglm.engine.events import DiskRate, MemoryPart, MemoryPlan
 from localglm.engine.memory_limits import Ceiling
 from localglm.engine.memory_short import refusal
-from localglm.engine.needs import cache_bytes, logit_bytes, state_bytes, token_list_bytes
+from localglm.engine.needs import (
+    PROCESS_GROWTH,
+    cache_bytes,
+    logit_bytes,
+    state_bytes,
+    token_list_bytes,
+)
 from localglm.engine.session import POINTS_KEPT
 from localglm.experts.layout import ExpertLayout
 
@@ -31,10 +37,11 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Memory measured in this process: as it started, and what the text side added."""
+    """Memory measured in this process: as it started, and what the text side, if any, added."""
 
     process: int
     text: int
+    has_text: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,7 @@ def own_parts(
     state = state_bytes(geometry)
     chunk = min(wish.chunk, wish.context)
     parts = {
-        "interpreter and libraries": base.process,
+        "interpreter and libraries": base.process + PROCESS_GROWTH,
         "vocabulary and template": base.text,
         "small weights, decoded": scratch.vectors,
         f"caches of {wish.context:,} tokens, {wish.cache_type}": cache_bytes(
@@ -116,7 +123,8 @@ def own_parts(
         # while a prompt is read, one more than are kept
         f"{POINTS_KEPT + 1} places to go back to": (POINTS_KEPT + 1) * state,
         f"work on {chunk:,} tokens at a time": scratch.chunk,
-        "scores and token lists": logit_bytes(geometry) + token_list_bytes(wish.context),
+        "scores, token lists and text": logit_bytes(geometry)
+        + token_list_bytes(wish.context, has_text=base.has_text),
     }
     return tuple(MemoryPart(name, size, "memory") for name, size in parts.items())
 

@@ -187,7 +187,7 @@ def test_the_default_context_gives_way_to_a_smaller_file(
     opened = Bench(toy_file(context_length=holds)).events[-1]
     assert isinstance(opened, p.Opened)
     assert opened.context == context
-    assert Settings().context == DEFAULT_CONTEXT == 32768
+    assert (Settings().context, DEFAULT_CONTEXT) == (None, 32768)
 
 
 def test_a_request_without_a_model_says_so(toy_file: Any) -> None:

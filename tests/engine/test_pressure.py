@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
+from typing import Any
 
+import engine_toy as toy
+
+from localglm.engine import protocol as p
+from localglm.engine.control import Control, Status
 from localglm.engine.pressure import ExpertCacheMemory, Pressure, spare_memory
+from localglm.engine.service import Service
 
 MIB = 1 << 20
 
@@ -108,3 +115,34 @@ def test_without_a_cache_a_shortage_is_told_once() -> None:
 
 def test_this_computer_can_be_read() -> None:
     assert isinstance(spare_memory(), int)
+
+
+def test_a_request_goes_on_under_pressure_and_tells_of_it(toy_file: Any) -> None:
+    between: list[int] = []
+    sent: list[p.Event] = []
+    service = Service(toy.open_toy, sent.append, Status(), lambda: between.append(1))
+    path = str(toy_file())
+    service.obey(p.OpenModel(request=1, path=path, chunk=4), Control())
+    table = service._open_table()
+
+    def ask(text: str) -> p.Event:
+        sent.clear()
+        prompt = p.TextPrompt(text)
+        service.obey(p.Generate(request=2, prompt=prompt, max_tokens=4), Control())
+        return sent[-1]
+
+    calm = [ask(text) for text in ("abcdefgh", "abcdefghijklmnop")]
+    session = table.sessions.get("main")
+    assert not [event for event in sent if isinstance(event, p.Notice)]
+    assert session.point_count > 1
+    table.pressure.spare = lambda: -1
+    table.pressure.clock, table.pressure._looked = itertools.count().__next__, None
+    done = ask("abcdefghijklmnopqrstuvwxyz")
+    notices = [event.text for event in sent if isinstance(event, p.Notice)]
+    assert len(notices) == 1
+    assert "memory is short" in notices[0]
+    assert session.point_count <= 2
+    assert table.pressure.shortages == 1
+    assert isinstance(done, p.Done)
+    assert all(isinstance(event, p.Done) for event in calm)
+    assert between  # short requests are still answered
