@@ -33,6 +33,7 @@ class _Table:
         self.sessions = Sessions(
             Recipe(opened.model, self.context, request.cache_type, opened.text.marked)
         )
+        self.untold: list[str] = []
         self.pressure = Pressure(opened.expert_cache, self.sessions.drop_old_points)
         self.totals = p.StatsReply(
             request=0, requests=0, prompt_tokens=0, cached_tokens=0, generated_tokens=0,
@@ -161,6 +162,11 @@ class Service:
         plan, context = account(request.open)
         return p.AccountReply(request=request.request, plan=plan, context=context)
 
+    def rest(self) -> None:
+        """Look whether others need memory; called now and then while nothing is asked."""
+        if self._table is not None:
+            self._table.untold += self._table.pressure.relieve()
+
     def _close(self, request: p.CloseModel) -> p.Reply:
         self.close()
         return p.Reply(request=request.request)
@@ -187,8 +193,10 @@ class Service:
 
         def between() -> None:
             self._between()
-            for text in table.pressure.relieve():
+            table.untold += table.pressure.relieve()
+            for text in table.untold:
                 self._send(p.Notice(request=request.request, text=text))
+            table.untold.clear()
 
         desk = Desk(
             table.opened, session, self._status, control, self._send, between,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from localglm.engine.selftest import DeviceOpener
 
 _BEAT_SECONDS = 0.5
+_REST_SECONDS = 2.0
 
 
 class Worker:
@@ -61,7 +62,11 @@ class Worker:
         threading.Thread(target=self._listen, name="requests", daemon=True).start()
         threading.Thread(target=self._beat, name="beat", daemon=True).start()
         while True:
-            task = self._queue.get()
+            try:
+                task = self._queue.get(timeout=_REST_SECONDS)
+            except queue.Empty:
+                self._service.rest()
+                continue
             if task is None:
                 self._answer_short()
                 continue

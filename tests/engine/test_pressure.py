@@ -146,3 +146,22 @@ def test_a_request_goes_on_under_pressure_and_tells_of_it(toy_file: Any) -> None
     assert isinstance(done, p.Done)
     assert all(isinstance(event, p.Done) for event in calm)
     assert between  # short requests are still answered
+
+
+def test_a_resting_engine_gives_memory_back_and_tells_of_it_later(toy_file: Any) -> None:
+    sent: list[p.Event] = []
+    service = Service(toy.open_toy, sent.append, Status())
+    service.rest()  # without a model there is nothing to give
+    service.obey(p.OpenModel(request=1, path=str(toy_file())), Control())
+    pressure = service._open_table().pressure
+    computer = Computer(spare=-10 * MIB)
+    pressure.cache = ExpertCacheMemory(computer.budgets.append, 800 * MIB, 100 * MIB)
+    pressure.spare = lambda: computer.spare
+    service.rest()
+    assert computer.budgets == [790 * MIB]
+    computer.spare = 0
+    sent.clear()
+    prompt = p.TextPrompt("abc")
+    service.obey(p.Generate(request=2, prompt=prompt, max_tokens=3), Control())
+    (notice,) = [event for event in sent if isinstance(event, p.Notice)]
+    assert "experts keep 790.0 MiB" in notice.text
