@@ -6,6 +6,7 @@ needed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 
@@ -39,19 +40,32 @@ class Control:
 
 
 class StepProbe:
-    """Notes progress at every intermediate of a forward pass; on cancel leaves it if it may."""
+    """Notes progress at every intermediate of a forward pass; on cancel leaves it if it may.
+
+    ``watch`` is called at each of them: a pass may take longer than memory lasts.
+    """
 
     is_watching = False
 
-    def __init__(self, status: Status, stage: str, control: Control, *, may_leave: bool) -> None:
+    def __init__(
+        self,
+        status: Status,
+        stage: str,
+        control: Control,
+        watch: Callable[[], None],
+        *,
+        may_leave: bool,
+    ) -> None:
         self._status = status
         self._stage = stage
         self._control = control
+        self._watch = watch
         self._may_leave = may_leave
 
     def record(self, name: str, value: Any) -> None:  # noqa: ARG002 - the probe's signature
         """Note that ``name`` was computed."""
         self._status.tick(f"{self._stage}, after {name}", name)
+        self._watch()
         if self._may_leave and self._control.is_cancelled:
             raise StepCancelledError
 

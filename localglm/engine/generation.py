@@ -42,6 +42,7 @@ class Desk:
     control: Control
     send: Callable[[Event], None]
     between: Callable[[], None]
+    watch: Callable[[], None]
     context: int
     chunk: int
 
@@ -68,7 +69,7 @@ class Generation:
         self._request = request
         self._tally = _Tally()
         self._written: list[int] = []
-        self._reader = Reader(desk.opened, desk.session, desk.status, desk.control)
+        self._reader = Reader(desk.opened, desk.session, desk.status, desk.control, desk.watch)
         self._is_chat = False
 
     def run(self) -> Done:

@@ -57,8 +57,8 @@ def reserve_of(total: int) -> int:
 
 
 def group_reserve(limit: int) -> int:
-    """Return what is left alone in a control group, which is there to be used: a quarter."""
-    return reserve_of(limit) // 4
+    """Return what is left alone in a control group, which is there to be used: half as much."""
+    return reserve_of(limit) // 2
 
 
 def read_memory() -> Reading:

@@ -29,12 +29,18 @@ class Reader:
     """Feeds tokens of one request to the model."""
 
     def __init__(
-        self, opened: OpenedModel, session: Session, status: Status, control: Control
+        self,
+        opened: OpenedModel,
+        session: Session,
+        status: Status,
+        control: Control,
+        watch: Callable[[], None],
     ) -> None:
         self._opened = opened
         self._session = session
         self._status = status
         self._control = control
+        self._watch = watch
 
     def read_prompt(
         self,
@@ -81,7 +87,7 @@ class Reader:
             raise StepCancelledError
         self._status.tick(stage)
         self._opened.begin_pass(len(ids))
-        probe = StepProbe(self._status, stage, self._control, may_leave=may_leave)
+        probe = StepProbe(self._status, stage, self._control, self._watch, may_leave=may_leave)
         state, model = self._session.state, self._opened.model
         try:
             rows = model.forward(state, ids, logits="last" if is_last else "none", probe=probe)

@@ -191,16 +191,15 @@ class Service:
         table.opened.verify()
         session = table.sessions.get(request.session)
 
-        def between() -> None:
-            self._between()
+        def watch() -> None:
             table.untold += table.pressure.relieve()
             for text in table.untold:
                 self._send(p.Notice(request=request.request, text=text))
             table.untold.clear()
 
         desk = Desk(
-            table.opened, session, self._status, control, self._send, between,
-            table.context, table.chunk,
+            table.opened, session, self._status, control, self._send, self._between,
+            watch, table.context, table.chunk,
         )  # fmt: skip
         try:
             done = Generation(desk, request).run()
