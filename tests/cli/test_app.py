@@ -51,7 +51,7 @@ def test_output_that_cannot_be_written_is_three_lines(arguments: list[str]) -> N
 def test_the_help_tells_what_a_flag_accepts_and_its_default() -> None:
     text = " ".join(run("ask", "--help").stdout.split())
     assert "[off, low, high or max; default: high]" in text
-    assert "[16 to 1048576; default: 32768]" in text
+    assert "[auto, or 16 to 1048576; default: auto]" in text
     assert "[0.1 to 10; default: 1]" in text
 
 
