@@ -16,7 +16,7 @@ from localglm.units import size_text
 
 if TYPE_CHECKING:
     from localglm.engine.client import Engine
-    from localglm.engine.protocol import Done, Opened, OpenModel
+    from localglm.engine.protocol import Done, ExpertCounts, Opened, OpenModel
 
 _WARM_PROMPT = 32
 _WARM_GENERATE = 2
@@ -51,7 +51,7 @@ def command(model: Path, prompt: int, generate: int, as_json: bool, **flags: Any
         engine.drop(session="warm-up")
         screen.status("measuring")
         done = _measure(engine, prompt, generate, session="bench")
-        result = _result(opened, done)
+        result = _result(opened, done, engine.stats().experts)
         if as_json:
             screen.json(json.dumps(result))
         else:
@@ -96,7 +96,9 @@ def _measure(engine: Engine, prompt: int, generate: int, session: str) -> Done:
     return generation.done
 
 
-def _result(opened: Opened, done: Done) -> dict[str, Any]:
+def _result(opened: Opened, done: Done, experts: ExpertCounts | None) -> dict[str, Any]:
+    from msgspec import to_builtins  # noqa: PLC0415 - keeps --help light
+
     timings, steps = done.timings, done.timings.steps_s
     step_s = statistics.median(steps) if steps else None
     return {
@@ -115,6 +117,9 @@ def _result(opened: Opened, done: Done) -> dict[str, Any]:
         "weight_bytes": opened.weight_bytes,
         "weight_bytes_per_token": opened.token_bytes,
         "weight_gb_per_s": None if step_s is None else opened.token_bytes / step_s / 1e9,
+        "planned_bytes": None if opened.plan is None else opened.plan.process,
+        "experts": None if opened.plan is None else opened.plan.experts,
+        "experts_read": None if experts is None else to_builtins(experts),
     }
 
 
@@ -125,6 +130,8 @@ def _lines(result: dict[str, Any]) -> list[str]:
         f"model    {size_text(result['weight_bytes'])} of weights on {result['backend']}",
         f"prefill  {tokens} in {result['prefill_s']:.3f} s: {rate:.1f} tok/s",
     ]
+    if result["experts_read"] is not None:
+        lines.append(_experts_line(result["experts_read"]))
     if result["decode_tokens_per_s"] is None:
         lines.append(f"decode   not measured: {result['timed_steps']} timed steps")
         return lines
@@ -137,3 +144,15 @@ def _lines(result: dict[str, Any]) -> list[str]:
         f" {result['weight_gb_per_s']:.2f} GB/s"
     )
     return lines
+
+
+def _experts_line(counts: dict[str, Any]) -> str:
+    """Say how reading experts from the disk went, warm-up and prompt included."""
+    wanted = counts["hits"] + counts["foreseen"] + counts["misses"]
+    line = f"experts  {size_text(counts['bytes_read'])} read from the disk"
+    if counts["bytes_per_s"]:
+        line += f" at {counts['bytes_per_s'] / 1e9:.2f} GB/s"
+    if wanted:
+        line += f"; {counts['hits'] / wanted:.0%} of those wanted were in memory"
+        line += f", {counts['foreseen'] / wanted:.0%} on their way"
+    return line

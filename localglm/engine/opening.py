@@ -91,12 +91,14 @@ class OpenedFile:
             home=self.home,
         )
         self.model = Model(geometry, weights, self.device)
+        reference = ["the reference back end takes more memory than was planned"]
         drive_notes = self.accountant.drive.notes if self.home is not None else ()
         notes = (
             *found.notes,
             *self._text_notes,
             *thread_notes(request.threads, processors()),
             *drive_notes,
+            *(reference if self.device.name == "reference" else ()),
         )
         self.facts = ModelFacts(
             architecture=self.file.arch,

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from localglm.cli.bench import _lines
 from tests.gguf_files import Tiny, write_model
 
 MODEL = Path(__file__).parent.parent / "oracle" / "tiny-q8_0.gguf"
@@ -77,3 +78,18 @@ def test_the_text_names_both_rates() -> None:
     assert "prefill  16 tokens" in out
     assert "median of 3 steps" in out
     assert "GB/s" in out
+
+
+def test_what_was_read_from_the_disk_is_summed_up() -> None:
+    told = as_json("--prompt", "8", "--generate", "3")
+    assert told["experts"] == "mapped"
+    assert told["planned_bytes"] > 0
+    assert told["experts_read"] is None
+    assert not [line for line in _lines(told) if line.startswith("experts")]
+    counts = {"hits": 1, "foreseen": 2, "misses": 1, "bytes_read": 3 << 30, "bytes_per_s": 2e9}
+    (line,) = [x for x in _lines({**told, "experts_read": counts}) if x.startswith("experts")]
+    assert "3.0 GiB read from the disk at 2.00 GB/s; 25% of those wanted" in line
+    assert "50% on their way" in line
+    nothing = dict.fromkeys(counts, 0) | {"bytes_per_s": None}
+    (line,) = [x for x in _lines({**told, "experts_read": nothing}) if x.startswith("experts")]
+    assert line == "experts  0 B read from the disk"

@@ -85,6 +85,8 @@ def test_the_facts_of_a_file_are_those_of_its_header(oracle: Path) -> None:
     opened.close()
     assert (facts.architecture, facts.backend, facts.files) == ("glm5next", "reference", 1)
     assert facts.vocabulary == 384
+    assert "the reference back end takes more memory than was planned" in facts.notes
+    assert facts.plan is not None
     assert stages[0] == "opening the file"
     assert "loading weights" in stages
 
