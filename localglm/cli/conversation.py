@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from localglm.cli.answering import Answer, play
 from localglm.cli.screen import closing_text, utf8
+from localglm.engine.plan_text import plan_lines
 from localglm.engine.protocol import ChatPrompt, Continuation, Message
 from localglm.errors import LocalGlmError, UsageError
 from localglm.text.thinking import Effort
+from localglm.units import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +47,7 @@ class Conversation:
             "/system": (self._system, "set or drop the system message and start anew"),
             "/new": (self._new, "start a new conversation with the same system message"),
             "/stats": (self._stats, "show the totals since the model was opened"),
+            "/memory": (self._memory, "show what was planned of memory and what is taken"),
         }
         self._begin()
 
@@ -205,4 +208,17 @@ class Conversation:
         self._screen.line(
             f"answers {stats.requests}; prompt tokens {stats.prompt_tokens},"
             f" {stats.cached_tokens} of them kept; tokens written {stats.generated_tokens}"
+        )
+
+    def _memory(self, _rest: str) -> None:
+        reply = self._engine.memory()
+        if reply.plan is None:
+            self._screen.line(f"the engine takes {size_text(reply.own)}")
+            return
+        for line in plan_lines(reply.plan):
+            self._screen.line(line)
+        planned = size_text(reply.plan.process)
+        self._screen.line(
+            f"the engine takes {size_text(reply.own)} of its own now, {planned} were planned for a"
+            " full context"
         )

@@ -179,7 +179,10 @@ class AccountReply(_Event, frozen=True, kw_only=True, tag="account_reply"):
 
 
 class MemoryReply(_Event, frozen=True, kw_only=True, tag="memory_reply"):
-    """Answer to Memory: bytes by purpose."""
+    """Answer to Memory: bytes by purpose, and the plan they were foreseen in.
+
+    ``own``: memory of the process that no file stands behind, to compare with ``plan.process``.
+    """
 
     weights: int
     buffers: int
@@ -187,6 +190,8 @@ class MemoryReply(_Event, frozen=True, kw_only=True, tag="memory_reply"):
     sessions: dict[str, int] = {}
     snapshots: int = 0
     process: int = 0
+    own: int = 0
+    plan: MemoryPlan | None = None
 
 
 class ExpertCounts(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from localglm.engine.control import Control, Status
 from localglm.engine.failures import to_failed
 from localglm.engine.generation import Desk, Generation
 from localglm.engine.needs import context_in_force
+from localglm.engine.own_memory import anonymous_bytes
 from localglm.engine.pressure import Pressure
 from localglm.engine.session import Recipe, Sessions
 from localglm.errors import LocalGlmError, NumericFaultError, RequestError, UsageError
@@ -240,6 +241,8 @@ class Service:
             sessions={name: s.state.nbytes for name, s in sessions.items()},
             snapshots=sum(s.point_count for s in sessions.values()),
             process=int(psutil.Process().memory_info().rss),
+            own=anonymous_bytes(),
+            plan=table.opened.facts.plan,
         )
 
     def _stats(self, request: p.Stats) -> p.StatsReply:

@@ -123,6 +123,12 @@ def test_help_lists_every_command() -> None:
     assert "answers 0;" in err
 
 
+def test_memory_shows_the_plan_and_what_is_taken() -> None:
+    _, err = chat("Hello\n/memory\n")
+    assert "routed experts" in err
+    assert "were planned for a full context" in err
+
+
 def test_without_a_terminal_the_chat_is_plain_lines_by_itself() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "localglm", "chat", str(MODEL)],

@@ -58,10 +58,13 @@ def peak(path: Path) -> tuple[p.MemoryPlan, int]:
             for turn in range(1, 6):
                 ask(engine, ids[: last * turn // 5])
             ask(engine, ids)
+            now = engine.memory()
+            assert now.plan == plan
         finally:
             stop.set()
             thread.join()
     assert plan is not None
+    assert 0.8 * most[0] < now.own <= most[0] + (1 << 20)
     return plan, most[0]
 
 
