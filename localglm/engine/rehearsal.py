@@ -37,6 +37,7 @@ _ROW = 48  # an lg_row of csrc/lg_weights.h
 _PAIR = (
     2 * _ROW + 3 * 8 + 16
 )  # rows and addresses that csrc/lg_experts.c keeps per token and expert
+_PANEL = 5760 + 8 * 16 * 4  # of 256 columns of one thread: lg_panel_bytes of csrc/lg_blocks.h
 _BETWEEN_BLOCKS = 20  # the C library keeps a 20th more (docs/measurements/memory.md)
 _SWEEPS = 2 * 4096  # results for which memory nobody asks for is kept
 
@@ -130,6 +131,7 @@ class _NotingNative:
         self.most = 0
         self._apart = 0
         self._weaves = isa == "avx512"
+        self._panel = _PANEL if isa in {"avx2", "neon"} else 0
 
     def begin(self, apart: int) -> None:
         """Count from here on what is held beside ``apart`` bytes."""
@@ -171,7 +173,9 @@ class _NotingNative:
         sides = self._activations(e.gate_type, tokens, e.d)
         if StorageType.from_ggml_id(e.up_type) != StorageType.from_ggml_id(e.gate_type):
             sides *= 2
-        return int(hidden + sides + self._activations(e.down_type, pairs, e.f) + pairs * _PAIR)
+        down = self._activations(e.down_type, pairs, e.f)
+        panels = self.threads * -(-max(e.d, e.f) // 256) * self._panel
+        return int(hidden + sides + down + pairs * _PAIR + panels)
 
     def _activations(self, ggml_id: int, count: int, columns: int) -> int:
         """Return the bytes of ``count`` quantised rows."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from localglm.engine.memory_commit import free_commit
 from localglm.engine.memory_groups import GroupMemory, group_memory
 from localglm.engine.memory_limits import Reading, ceilings, group_reserve, read_memory, reserve_of
 from localglm.engine.own_memory import anonymous_bytes, anonymous_in
@@ -108,3 +110,9 @@ def test_the_readings_of_this_computer_make_sense() -> None:
     assert 1 << 20 < reading.own < reading.total
     held = bytearray(b"x" * (32 << 20))
     assert anonymous_bytes() - reading.own == pytest.approx(len(held), rel=0.2)
+
+
+def test_only_windows_has_a_commit_limit() -> None:
+    free = free_commit()
+    assert (free is None) == (sys.platform != "win32")
+    assert free is None or free > 0

@@ -90,6 +90,21 @@ def test_what_ops_take_for_themselves_is_counted(monkeypatch: pytest.MonkeyPatch
     assert whole.chunk - rehearsed(path, CHUNK, monkeypatch).chunk > hidden
 
 
+def test_threads_of_sets_with_panels_take_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    def chunk(isa: str, threads: int) -> int:
+        device = CpuDevice(threads, "portable")
+        monkeypatch.setattr(CpuDevice, "isa", isa)
+        with open_model(ORACLE / "tiny-kquants.gguf") as file:
+            out = rehearsal.rehearse(
+                file, survey(file), device, context=CONTEXT, chunk=CHUNK, cache_type="f16"
+            )
+        device.close()
+        return out.chunk
+
+    assert chunk("portable", 4) == chunk("portable", 1)
+    assert chunk("avx2", 4) > chunk("avx2", 1)
+
+
 def test_nothing_of_the_file_is_read_but_its_header(monkeypatch: pytest.MonkeyPatch) -> None:
     device = CpuDevice(1)
     with open_model(ORACLE / "tiny-q8_0.gguf") as file:
