@@ -33,7 +33,11 @@ _BACKENDS = ("reference", "cpu")
               help="Recorded archive: its sublayer inputs and choices replace ours.")  # fmt: skip
 @click.option("--exact-activations", is_flag=True,
               help="Keep activations in float on every storage type.")  # fmt: skip
-@click.option("--threads", type=click.IntRange(min=1), help="Threads; default: physical cores.")
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    help="Threads; default: the fast physical cores, at most the quota.",
+)
 @click.option("--isa", help="Instruction set of the CPU kernels; default: the best one here.")
 def command(
     model: Path, ids_file: Path, out: Path, backend: str, chunk: int | None, generate: int,

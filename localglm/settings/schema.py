@@ -123,7 +123,7 @@ SPECS: tuple[Spec, ...] = (
     Spec("engine.device", "device", _text, "auto, or the PCI address, uuid or name of a card",
          "which card computes; localglm backends lists them"),
     Spec("engine.threads", "threads", _whole(1, 1024, auto="auto"), "auto, or 1 to 1024",
-         "worker threads; auto: the physical cores"),
+         "worker threads; auto: the fast physical cores, at most the quota"),
     Spec("engine.context", "context", _whole(16, 1 << 20, auto="auto"), "auto, or 16 to 1048576",
          f"tokens a conversation may hold; auto: {DEFAULT_CONTEXT}, or what the file holds"),
     Spec("engine.chunk", "chunk", _whole(1, 65536), "1 to 65536",

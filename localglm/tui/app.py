@@ -22,6 +22,7 @@ from localglm.tui.bridge import Bridge, Broke, Frames
 from localglm.tui.chat_screen import ChatScreen
 from localglm.tui.chats_screen import ChatsScreen
 from localglm.tui.keeper import Keeper
+from localglm.tui.palette import PaletteScreen
 from localglm.tui.safe_text import one_line
 from localglm.tui.status import Facts
 from localglm.tui.turns import Tree
@@ -195,7 +196,8 @@ class GlmApp(App[None]):
 
     def do_palette(self, _argument: str) -> None:
         """Open the palette."""
-        self.action_command_palette()
+        if not isinstance(self.screen, PaletteScreen):
+            self.push_screen(PaletteScreen(id="--command-palette"))
 
     def do_quit(self, _argument: str) -> None:
         """Leave."""

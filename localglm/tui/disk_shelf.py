@@ -42,11 +42,27 @@ class DiskShelf:
         self._base = sqlite3.connect(
             file, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
         )
-        self._base.execute("PRAGMA journal_mode = WAL")
-        self._base.execute("PRAGMA foreign_keys = ON")
-        self._make(file)
+        try:
+            self._refuse_newer(file)
+            self._base.execute("PRAGMA journal_mode = WAL")
+            self._base.execute("PRAGMA foreign_keys = ON")
+            self._make()
+        except BaseException:
+            self._base.close()
+            raise
 
-    def _make(self, file: Path) -> None:
+    def _refuse_newer(self, file: Path) -> None:
+        """Leave the file of a later version as it is."""
+        (version,) = self._base.execute("PRAGMA user_version").fetchone()
+        if version > _VERSION:
+            raise LocalGlmError(
+                f"the chats in {file} cannot be read",
+                why=f"they are of form {version}, this version knows {_VERSION}",
+                try_="use the newer localglm",
+            )
+
+    def _make(self) -> None:
+        """Make the tables unless they are there; all of them or none."""
         self._base.execute("BEGIN IMMEDIATE")
         try:
             (version,) = self._base.execute("PRAGMA user_version").fetchone()
@@ -54,14 +70,10 @@ class DiskShelf:
                 for statement in _SCHEMA.split(";")[:-1]:
                     self._base.execute(statement)
                 self._base.execute(f"PRAGMA user_version = {_VERSION}")
-        finally:
-            self._base.execute("COMMIT")
-        if version > _VERSION:
-            raise LocalGlmError(
-                f"the chats in {file} cannot be read",
-                why=f"they are of form {version}, this version knows {_VERSION}",
-                try_="use the newer localglm",
-            )
+        except BaseException:
+            self._base.execute("ROLLBACK")
+            raise
+        self._base.execute("COMMIT")
 
     # -- list ----------------------------------------------------------------------------------
     def chats(self, words: str = "") -> list[Kept]:
@@ -186,5 +198,5 @@ def _as_mapping(turn: Turn) -> dict[str, Any]:
 
 
 def _storable(text: str) -> str:
-    """Return a text SQLite can hold: a half of a pair is no character."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    """Return a text SQLite can hold: a half of a pair is no character and becomes U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

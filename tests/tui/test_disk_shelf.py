@@ -93,7 +93,7 @@ def test_a_chat_is_renamed_and_deleted(tmp_path: Path) -> None:
     with closing(DiskShelf(tmp_path / "chats")) as shelf:
         key = kept(shelf, branched())
         shelf.rename(key, "another\ud800")
-        assert shelf.chats()[0].title == "another?"
+        assert shelf.chats()[0].title == "another\ufffd"
         shelf.delete(key)
         assert shelf.chats() == []
         with pytest.raises(UsageError):
@@ -118,6 +118,28 @@ def test_chats_of_a_later_version_are_refused(tmp_path: Path) -> None:
         base.execute("PRAGMA user_version = 99")
     with pytest.raises(LocalGlmError, match="cannot be read"):
         DiskShelf(tmp_path / "chats")
+
+
+def test_the_file_of_a_later_version_is_left_as_it_is(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "chats")) as base:
+        base.execute("PRAGMA user_version = 99")
+    before = (tmp_path / "chats").read_bytes()
+    with pytest.raises(LocalGlmError):
+        DiskShelf(tmp_path / "chats")
+    assert (tmp_path / "chats").read_bytes() == before
+
+
+def test_tables_are_made_all_or_none(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "chats")) as base:
+        base.execute("CREATE TABLE turn (mine)")
+    with pytest.raises(sqlite3.OperationalError):
+        DiskShelf(tmp_path / "chats")
+    with closing(sqlite3.connect(tmp_path / "chats")) as base:
+        names = [name for (name,) in base.execute("SELECT name FROM sqlite_master")]
+        base.execute("DROP TABLE turn")
+        base.commit()
+    assert names == ["turn"]
+    DiskShelf(tmp_path / "chats").close()
 
 
 FILE = Path("chats.sqlite3")

@@ -102,7 +102,8 @@ def _result(event: p.Tested) -> Result:
 
 def _advice(backend: str, card: Card, results: list[Result]) -> str:
     if backend in ("cpu", "reference"):
-        return "reinstall localglm; if it fails again, report it with doctor --bundle FILE.zip"
+        again = "if it fails again, report it with what localglm backends --record FILE writes"
+        return f"reinstall localglm; {again}"
     if any(r.status in ("crashed", "hung") for r in results):
         return f"update the driver of {card.name} (now {card.driver}), or use --backend cpu"
     return f"use --backend cpu, then update the driver of {card.name} (now {card.driver})"
