@@ -65,6 +65,8 @@ class GlmApp(App[None]):
     """The full-screen chat."""
 
     TITLE = "localglm"
+    # Textual cannot lay a list out in no columns, which a very narrow terminal would leave it.
+    CSS = "OptionList { min-width: 12; }"
     COMMANDS: ClassVar = {Palette}
     BINDINGS: ClassVar = [
         Binding(key, f"act('{each.id}')", each.title, show=False, priority=True)

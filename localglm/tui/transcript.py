@@ -85,6 +85,7 @@ class Transcript(ScrollView, can_focus=True):
     def changed(self, entry: Entry, *, follows: bool = False) -> None:
         """Lay an entry out again; the view follows the end if it was there."""
         if not self._width:
+            self._lay_out_all()
             return
         was_at_end = follows or self.is_at_end
         place = self._entries.index(entry)
@@ -163,11 +164,12 @@ class Transcript(ScrollView, can_focus=True):
         self._looks = {}
 
     def _lay_out_all(self) -> None:
+        """Where there is no width there are no lines; the next width brings them."""
         self._at_width = self._width
-        if self._width:
-            self._laid = [entry.lines(self._width) for entry in self._entries]
-            self._measure()
-            self.refresh()
+        width = self._width
+        self._laid = [entry.lines(width) if width else [] for entry in self._entries]
+        self._measure()
+        self.refresh()
 
     def _measure(self) -> None:
         self._ends = list(accumulate(len(lines) for lines in self._laid))
